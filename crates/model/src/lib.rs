@@ -1,0 +1,16 @@
+//! The table model of hoglake: ids, names, types, and the pure rules that decide what may happen to a table.
+//!
+//! **Architecture invariant:** nothing here performs I/O, reads a clock, or knows about SQL, HTTP or object stores.
+//! The places where a bug loses data (conflict verdicts, alter semantics, the retention floor, compaction planning)
+//! are functions in this crate, so that they can be property-tested and read as the specification.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod column_type;
+pub mod id;
+pub mod name;
+pub mod refusal;
+
+pub use column_type::{ColumnType, DecimalType};
+pub use id::{CatalogId, FieldId, FileId, NamespaceId, SnapshotId, SpecId, TableId, ViewId};
+pub use name::{CatalogName, Identifier};
+pub use refusal::{ErrorCode, Refusal};

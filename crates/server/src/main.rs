@@ -1,0 +1,2 @@
+//! hoglake.
+fn main() {}
