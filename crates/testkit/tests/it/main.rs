@@ -1,0 +1,3 @@
+//! The stage itself: what the other crates' tests lean on.
+
+mod postgres;
