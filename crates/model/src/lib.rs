@@ -5,11 +5,13 @@
 //! are functions in this crate, so that they can be property-tested and read as the specification.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod bounds;
 pub mod column_type;
 pub mod id;
 pub mod name;
 pub mod refusal;
 
+pub use bounds::{Bounds, BoundsBuilder, ClaimedStats, ColumnStats, Comparison, Datum};
 pub use column_type::{ColumnType, DecimalType};
 pub use id::{CatalogId, FieldId, FileId, NamespaceId, SnapshotId, SpecId, TableId, ViewId};
 pub use name::{CatalogName, Identifier};
