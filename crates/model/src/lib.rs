@@ -8,11 +8,13 @@
 pub mod bounds;
 pub mod column_type;
 pub mod id;
+pub mod location;
 pub mod name;
 pub mod refusal;
 
 pub use bounds::{Bounds, BoundsBuilder, ClaimedStats, ColumnStats, Comparison, Datum};
 pub use column_type::{ColumnType, DecimalType};
 pub use id::{CatalogId, FieldId, FileId, NamespaceId, SnapshotId, SpecId, TableId, ViewId};
+pub use location::{Location, Root};
 pub use name::{CatalogName, Identifier};
 pub use refusal::{ErrorCode, Refusal};
