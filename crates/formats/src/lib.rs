@@ -1,1 +1,6 @@
-//! hoglake.
+//! File and table-format codecs, and the engine that translates one table format into another.
+//!
+//! **Architecture invariant:** no format module imports another; they meet in [`hoglake_model::table`] and [`sync`].
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod sync;

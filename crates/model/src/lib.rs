@@ -11,6 +11,7 @@ pub mod id;
 pub mod location;
 pub mod name;
 pub mod refusal;
+pub mod table;
 
 pub use bounds::{Bounds, BoundsBuilder, ClaimedStats, ColumnStats, Comparison, Datum};
 pub use column_type::{ColumnType, DecimalType};

@@ -1,0 +1,20 @@
+//! The engine between formats: a [`Source`] is read, a [`Target`] is written, [`sync`] decides what to do.
+//!
+//! **Architecture invariant:** no format module imports another. They meet in [`hoglake_model::table`] and here.
+//!
+//! One run against one target: load the target's watermark; if it already covers the source's head, nothing is done.
+//! Otherwise replay the commits after the watermark, one target commit each, or, when that is impossible (no
+//! watermark, history gone, another table, asked for), bring the target to the head in one commit that compares all
+//! files. A commit that loses the race for the target's pointer has changed nothing: the run loads and plans again.
+
+mod engine;
+mod error;
+mod source;
+mod target;
+mod watermark;
+
+pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
+pub use error::{Error, Result};
+pub use source::{BoxFuture, Changes, Deleted, FileStream, Snapshot, Source};
+pub use target::{Commit, Committed, Files, Loaded, Target};
+pub use watermark::{WATERMARK_KEY, XTABLE_KEY, from_properties, to_properties, to_xtable};

@@ -1,0 +1,210 @@
+//! Deciding between replay and full comparison, and doing it.
+
+use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
+use futures::StreamExt;
+use hoglake_model::table::{DataFile, Operation, TableFormat, TableState, Unsupported, Version};
+use std::sync::Arc;
+
+/// How many times a run plans again after losing the target's pointer.
+const ATTEMPTS: u32 = 10;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Replay commits where possible, otherwise compare all files.
+    #[default]
+    Incremental,
+    /// Compare all files.
+    Full,
+}
+
+/// How to run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Replay or compare.
+    pub mode: Mode,
+    /// Plan, check capabilities, write nothing.
+    pub dry_run: bool,
+}
+
+/// What one run did, or would do, to one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The target.
+    pub target: TableFormat,
+    /// What was decided.
+    pub plan: Plan,
+    /// What happened.
+    pub outcome: Outcome,
+    /// The source version that the target shows afterwards.
+    pub version: Version,
+    /// The commits made, oldest first.
+    pub steps: Vec<Step>,
+    /// What an engine registers; absent after a dry run into nothing.
+    pub metadata_path: Option<String>,
+    /// Declared losses and remarks of source and target, each once.
+    pub warnings: Vec<String>,
+}
+
+/// What a run decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// The target already shows the head.
+    NoChange,
+    /// One commit per source commit.
+    Incremental,
+    /// One commit that compares all files.
+    Full {
+        /// Why not incrementally.
+        reason: String,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to do.
+    NoChange,
+    /// The commits were made.
+    Committed,
+    /// Asked only to plan.
+    DryRun,
+}
+
+/// One commit of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The source's version.
+    pub source_version: String,
+    /// What was committed.
+    pub committed: Committed,
+}
+
+/// Brings `target` to the head of `source`.
+///
+/// # Errors
+/// As [`Source`] and [`Target`]. Commits made before the failing one stay, each complete with its watermark; running
+/// again continues after them.
+pub async fn sync(source: &dyn Source, target: &mut dyn Target, options: &Options) -> Result<Report> {
+    let head = source.head().await?;
+    let mut steps = Vec::new();
+    let mut force_full: Option<String> = None;
+    for _ in 0..ATTEMPTS {
+        let loaded = target.load().await?;
+        match attempt(source, target, options, &head, &loaded, force_full.as_deref(), &mut steps).await {
+            Ok((plan, outcome)) => return Ok(report(target.format(), plan, outcome, &head, steps, loaded)),
+            Err(Error::Lost { place }) => tracing::info!(place, "lost the race for the target, planning again"),
+            Err(Error::NeedsFull { reason }) if force_full.is_none() => force_full = Some(reason),
+            Err(other) => return Err(other),
+        }
+    }
+    Err(Error::Lost { place: format!("{} target", target.format()) })
+}
+
+fn report(
+    target: TableFormat,
+    plan: Plan,
+    outcome: Outcome,
+    head: &TableState,
+    steps: Vec<Step>,
+    loaded: Loaded,
+) -> Report {
+    let mut warnings = head.warnings.clone();
+    for warning in steps.iter().flat_map(|s| &s.committed.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    let metadata_path = steps.last().map(|s| s.committed.metadata_path.clone()).or(loaded.metadata_path);
+    Report { target, plan, outcome, version: head.version.clone(), steps, metadata_path, warnings }
+}
+
+async fn attempt(
+    source: &dyn Source,
+    target: &mut dyn Target,
+    options: &Options,
+    head: &Arc<TableState>,
+    loaded: &Loaded,
+    force_full: Option<&str>,
+    steps: &mut Vec<Step>,
+) -> Result<(Plan, Outcome)> {
+    let full = |reason: String| Plan::Full { reason };
+    let reason = match (&loaded.watermark, force_full) {
+        (_, Some(reason)) => Some(reason.to_owned()),
+        _ if options.mode == Mode::Full => Some("asked for".to_owned()),
+        (None, _) if loaded.exists => Some("the target has no watermark".to_owned()),
+        (None, _) => Some("the target does not exist yet".to_owned()),
+        (Some(mark), _) => {
+            if mark.format != source.format() {
+                Some(format!("the target followed a {} source", mark.format))
+            } else if mark.table_id.is_some() && head.table_id.is_some() && mark.table_id != head.table_id {
+                Some("the source is another table than the one that the target followed".to_owned())
+            } else if mark.version.is_none() {
+                Some("the target's watermark names a time, not a version".to_owned())
+            } else if mark.covers(&head.version) {
+                return Ok((Plan::NoChange, Outcome::NoChange));
+            } else {
+                None
+            }
+        }
+    };
+    refuse(target.unsupported(head))?;
+    if let (None, Some(mark)) = (&reason, &loaded.watermark) {
+        match source.changes(mark, head).await? {
+            Changes::HistoryGone { reason } => {
+                return run_full(source, target, options, head, full(reason), steps).await;
+            }
+            Changes::Replay(mut changes) => {
+                if options.dry_run {
+                    return Ok((Plan::Incremental, Outcome::DryRun));
+                }
+                while let Some(change) = changes.next().await {
+                    let change = change?;
+                    refuse(target.unsupported(&change.state))?;
+                    for file in change.files.added.iter().chain(&change.files.redeleted) {
+                        refuse_deletes(target, file)?;
+                    }
+                    let commit = Commit {
+                        source,
+                        state: &change.state,
+                        operation: change.operation,
+                        files: Files::Delta(&change.files),
+                    };
+                    let committed = target.commit(commit).await?;
+                    steps.push(Step { source_version: change.state.version.id.0.clone(), committed });
+                }
+                return Ok((Plan::Incremental, Outcome::Committed));
+            }
+        }
+    }
+    let reason = reason.unwrap_or_else(|| "the target has no watermark".to_owned());
+    run_full(source, target, options, head, full(reason), steps).await
+}
+
+async fn run_full(
+    source: &dyn Source,
+    target: &mut dyn Target,
+    options: &Options,
+    head: &Arc<TableState>,
+    plan: Plan,
+    steps: &mut Vec<Step>,
+) -> Result<(Plan, Outcome)> {
+    let snapshot = source.snapshot(head).await?;
+    refuse(snapshot.delete_kinds.iter().filter_map(|d| target.refuses(d)).collect())?;
+    if options.dry_run {
+        return Ok((plan, Outcome::DryRun));
+    }
+    let commit = Commit { source, state: head, operation: Operation::Overwrite, files: Files::All(snapshot.files) };
+    let committed = target.commit(commit).await?;
+    steps.push(Step { source_version: head.version.id.0.clone(), committed });
+    Ok((plan, Outcome::Committed))
+}
+
+fn refuse(found: Vec<Unsupported>) -> Result<()> {
+    if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
+}
+
+/// Refuses a file whose row-level deletes the target cannot express.
+pub(crate) fn refuse_deletes(target: &dyn Target, file: &DataFile) -> Result<()> {
+    refuse(file.deletes.iter().filter_map(|d| target.refuses(d)).collect())
+}

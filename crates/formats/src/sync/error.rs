@@ -1,0 +1,86 @@
+//! What can go wrong between two formats.
+
+use hoglake_model::table::Unsupported;
+
+/// The result of everything in [`sync`](super).
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a table could not be read or written. Nothing was committed unless a report says so.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no table of this format at this place.
+    #[error("no {format} table at {place}: {detail}")]
+    NotATable {
+        /// The format that was looked for.
+        format: hoglake_model::table::TableFormat,
+        /// Where.
+        place: String,
+        /// What was missing.
+        detail: String,
+    },
+    /// The source's metadata breaks its own specification, or is damaged.
+    #[error("{place}: {detail}")]
+    Malformed {
+        /// The file, and the line or entry in it.
+        place: String,
+        /// Which rule is broken.
+        detail: String,
+    },
+    /// The source uses a feature that we do not read.
+    #[error("{place} needs {feature}: {detail}")]
+    UnsupportedSource {
+        /// The feature, as its specification calls it.
+        feature: String,
+        /// The commit or file that needs it.
+        place: String,
+        /// What to do about it.
+        detail: String,
+    },
+    /// The target cannot express the source. Found before anything was written.
+    #[error("{}", list(.0))]
+    Unsupported(Vec<Unsupported>),
+    /// Somebody else committed to the target first; load it and plan again.
+    #[error("{place} was written by somebody else in the meantime")]
+    Lost {
+        /// The pointer that was lost.
+        place: String,
+    },
+    /// The target cannot apply a step incrementally; bring it to the head in full.
+    #[error("an incremental commit is not possible: {reason}")]
+    NeedsFull {
+        /// Why, for the report.
+        reason: String,
+    },
+    /// The object store failed.
+    #[error("{place}: {source}")]
+    Store {
+        /// The object or prefix.
+        place: String,
+        /// The store's own error.
+        source: object_store::Error,
+    },
+    /// A request that makes no sense, such as a location that does not parse.
+    #[error(transparent)]
+    Refused(#[from] hoglake_model::Refusal),
+}
+
+impl Error {
+    /// Metadata that breaks its specification.
+    pub fn malformed(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Malformed { place: place.into(), detail: detail.into() }
+    }
+
+    /// A failed request to the object store.
+    pub fn store(place: impl Into<String>, source: object_store::Error) -> Self {
+        Self::Store { place: place.into(), source }
+    }
+
+    /// Whether the object simply is not there.
+    pub const fn is_not_found(&self) -> bool {
+        matches!(self, Self::Store { source: object_store::Error::NotFound { .. }, .. })
+    }
+}
+
+fn list(items: &[Unsupported]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

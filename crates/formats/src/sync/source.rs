@@ -1,0 +1,85 @@
+//! Reading a table, whatever its format.
+
+use super::Result;
+use futures::stream::BoxStream;
+use hoglake_model::table::{Change, DataFile, RowDeletes, TableFormat, TableState, Watermark};
+use roaring::RoaringTreemap;
+use std::sync::Arc;
+
+/// A boxed future, so that sources and targets can be chosen at run time.
+pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;
+
+/// Live files in batches of the source's choosing (a checkpoint's row group, a manifest).
+pub type FileStream<'a> = BoxStream<'a, Result<Vec<DataFile>>>;
+
+/// A table that is read.
+///
+/// An instance belongs to one run: it may cache what is immutable (commit files, manifests), and every version that
+/// it returns stays readable through it as long as the files exist. All methods may be called concurrently.
+///
+/// # Memory
+/// Bounded by a checkpoint row group or a manifest plus a fixed-size key per file removed since; never by the table.
+pub trait Source: Send + Sync {
+    /// The format.
+    fn format(&self) -> TableFormat;
+
+    /// The newest complete version and its state.
+    ///
+    /// # Errors
+    /// [`Error::NotATable`](super::Error::NotATable), or
+    /// [`Error::UnsupportedSource`](super::Error::UnsupportedSource) naming the feature: an unknown feature that a
+    /// reader must understand is refused here, before anything is planned.
+    fn head(&self) -> BoxFuture<'_, Result<Arc<TableState>>>;
+
+    /// All files of the version that [`head`](Self::head) returned.
+    ///
+    /// # Errors
+    /// In the stream too: what can only be seen while reading (an unsupported delete kind, a damaged manifest).
+    fn snapshot<'a>(&'a self, head: &'a Arc<TableState>) -> BoxFuture<'a, Result<Snapshot<'a>>>;
+
+    /// The commits after `since`, up to and including the version that [`head`](Self::head) returned.
+    ///
+    /// Requests are proportional to the commits replayed, not to the table. Commits that change nothing that the model
+    /// shows may be left out, except that the last change always carries the head's version.
+    ///
+    /// # Errors
+    /// History that is no longer there is not an error but [`Changes::HistoryGone`], including when it turns out only
+    /// while reading: the stream then ends with [`Error::NeedsFull`](super::Error::NeedsFull) before the gap.
+    fn changes<'a>(&'a self, since: &'a Watermark, head: &'a Arc<TableState>) -> BoxFuture<'a, Result<Changes<'a>>>;
+
+    /// Resolves the row-level deletes of one file of this source to row positions.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedSource`](super::Error::UnsupportedSource) for kinds that need the data to be read
+    /// (equality deletes, log files) unless the source was opened to do so.
+    fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<Deleted>>;
+
+    /// The record count of a file whose metadata does not say: read from its footer.
+    fn record_count<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<u64>>;
+}
+
+/// The files of one version.
+pub struct Snapshot<'a> {
+    /// Which kinds of row-level deletes occur, where the source knows before reading all files; used to refuse early.
+    pub delete_kinds: Vec<RowDeletes>,
+    /// The files.
+    pub files: FileStream<'a>,
+}
+
+/// The way from a watermark to the head.
+pub enum Changes<'a> {
+    /// Oldest first. Empty only if the watermark is the head.
+    Replay(BoxStream<'a, Result<Change>>),
+    /// The commits after the watermark cannot be replayed: expired, rolled back, another table.
+    HistoryGone {
+        /// Why, for the report: names the missing commit.
+        reason: String,
+    },
+}
+
+/// The rows of a file that are deleted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Deleted {
+    /// Row positions, from 0.
+    pub positions: RoaringTreemap,
+}
