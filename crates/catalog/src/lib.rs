@@ -1,1 +1,86 @@
-//! hoglake.
+//! The Postgres store of hoglake: every SQL statement, migrations, transactions, and the group committer.
+//!
+//! [`Catalog`] is one concrete struct over a pool; operations are noun-first methods on it, one noun a file.
+//! SQL lives in `sql/<noun>/<verb>.sql`.
+//!
+//! **Architecture invariant:** no object-store call happens in this crate, so none can happen inside a transaction or
+//! under the commit lock.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod catalogs;
+pub mod commit;
+pub mod ddl;
+pub mod error;
+pub mod idempotency;
+pub mod lock;
+pub mod migrations;
+pub mod options;
+pub mod transaction;
+
+pub use error::{Error, Result};
+pub use options::Options;
+
+use sqlx::PgPool;
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+/// Handle on the database that holds all catalogs. Cheap to clone.
+///
+/// # Locks
+/// Each method says which locks it takes; methods that say nothing take none.
+#[derive(Clone)]
+pub struct Catalog {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    /// Reads, and small writes that need no commit lock.
+    pub(crate) pool: PgPool,
+    /// Group committers: at most one connection a catalog with work to do.
+    pub(crate) commit_pool: PgPool,
+    pub(crate) options: Options,
+    pub(crate) committers: commit::Committers,
+    /// Catalogs by name: never renamed, never dropped.
+    pub(crate) identities: RwLock<HashMap<String, Arc<catalogs::CatalogIdentity>>>,
+}
+
+impl Catalog {
+    /// Opens the pools. Connects lazily: an unreachable database shows at the first use.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when `options.database_url` is not a Postgres URL.
+    pub fn open(options: Options) -> Result<Self> {
+        let pool = options.pool(options.pool_size)?;
+        let commit_pool = options.pool(options.commit_pool_size)?;
+        let inner = Inner {
+            pool,
+            commit_pool,
+            options,
+            committers: commit::Committers::default(),
+            identities: RwLock::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The pool for reads.
+    pub fn pool(&self) -> &PgPool {
+        &self.inner.pool
+    }
+
+    /// The pool that the group committers draw from.
+    pub fn commit_pool(&self) -> &PgPool {
+        &self.inner.commit_pool
+    }
+
+    /// The settings this handle was opened with.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Lets every accepted commit finish, then closes the pools.
+    pub async fn close(&self) {
+        self.inner.committers.close().await;
+        self.inner.commit_pool.close().await;
+        self.inner.pool.close().await;
+    }
+}

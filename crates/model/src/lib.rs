@@ -7,10 +7,12 @@
 
 pub mod bounds;
 pub mod column_type;
+pub mod commit;
 pub mod id;
 pub mod location;
 pub mod name;
 pub mod refusal;
+pub mod snapshot;
 pub mod table;
 
 pub use bounds::{Bounds, BoundsBuilder, ClaimedStats, ColumnStats, Comparison, Datum};

@@ -1,0 +1,4 @@
+-- The stored answer for a key. $1 catalog_id bigint, $2 key text. Primary key. At most one row.
+select key, request_hash, status, response::text as response, snapshot_id
+from idempotency_key
+where catalog_id = $1 and key = $2

@@ -1,0 +1,304 @@
+//! The group committer of one catalog: drains what waits, judges it in memory, writes it in one transaction.
+
+mod ddl;
+
+use super::Fault;
+use super::load::{SchemaCache, load};
+use super::queue::{Job, TakenJob, Work, remaining};
+use super::write::{Entry, Trace, write};
+use crate::Catalog;
+use crate::error::{Error, Result, has_sqlstate, sqlstate};
+use crate::idempotency::{self, Answer, IdempotencyKey};
+use crate::lock::begin_locked;
+use hoglake_model::commit::{CommitRequest, judge};
+use hoglake_model::{CatalogId, SnapshotId};
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Runs until the queue is closed and empty.
+pub(super) async fn run(store: Catalog, catalog: CatalogId, mut queue: mpsc::Receiver<Job>) {
+    let mut committer = Committer { store, catalog, schemas: SchemaCache::default(), connection: None };
+    let mut held: Option<Job> = None;
+    loop {
+        let Some(first) = (match held.take() {
+            Some(job) => Some(job),
+            None => queue.recv().await,
+        }) else {
+            return;
+        };
+        let group = committer.drain(first, &mut queue, &mut held);
+        committer.process(group).await;
+        metrics::gauge!("hoglake_commit_queue_depth", "catalog" => committer.catalog.to_string())
+            .set(queue.len() as f64);
+        if queue.is_empty() && held.is_none() {
+            // an idle catalog holds no connection
+            committer.connection = None;
+        }
+    }
+}
+
+struct Committer {
+    store: Catalog,
+    catalog: CatalogId,
+    schemas: SchemaCache,
+    connection: Option<PoolConnection<Postgres>>,
+}
+
+/// Why an attempt did not end in a commit.
+enum Failure {
+    /// The connection or the lock was not to be had in time: those with budget left go again.
+    Busy,
+    /// It failed.
+    Fault(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        if has_sqlstate(&error, sqlstate::LOCK_NOT_AVAILABLE) { Self::Busy } else { Self::Fault(error.into()) }
+    }
+}
+
+impl Committer {
+    /// `first` and whatever waits behind it, as far as one transaction should hold. DDL goes alone, in its turn.
+    fn drain(&self, first: Job, queue: &mut mpsc::Receiver<Job>, held: &mut Option<Job>) -> Vec<Job> {
+        let options = self.store.options();
+        let mut files = first.files();
+        let groups = first.groups();
+        let mut group = vec![first];
+        while groups && group.len() < options.commit_batch_requests {
+            let Ok(job) = queue.try_recv() else { break };
+            files += job.files();
+            if !job.groups() || files > options.commit_batch_files {
+                *held = Some(job);
+                break;
+            }
+            group.push(job);
+        }
+        group
+    }
+
+    async fn process(&mut self, group: Vec<Job>) {
+        let mut jobs: Vec<TakenJob> = group.into_iter().filter_map(Job::take).collect();
+        loop {
+            let (live, late): (Vec<_>, Vec<_>) =
+                jobs.into_iter().partition(|job| job.deadline.is_none_or(|deadline| Instant::now() < deadline));
+            late.into_iter().for_each(TakenJob::shed);
+            jobs = live;
+            if jobs.is_empty() {
+                return;
+            }
+            if jobs.iter().any(|job| matches!(job.work, Work::Ddl(_))) {
+                for job in jobs {
+                    self.process_ddl(job).await;
+                }
+                return;
+            }
+            match self.attempt(&jobs).await {
+                Ok(answers) => {
+                    for (job, answer) in jobs.into_iter().zip(answers) {
+                        job.reply(answer);
+                    }
+                    return;
+                }
+                Err(Failure::Busy) => {}
+                Err(Failure::Fault(fault)) if jobs.len() == 1 || fault.refusal().is_some() => {
+                    return reply_all(jobs, &fault);
+                }
+                Err(Failure::Fault(fault)) => {
+                    tracing::warn!(catalog = %self.catalog, error = ?fault, requests = jobs.len(), "group commit failed; each request is tried alone");
+                    return self.process_alone(jobs).await;
+                }
+            }
+        }
+    }
+
+    /// One bad request never fails its neighbours.
+    async fn process_alone(&mut self, jobs: Vec<TakenJob>) {
+        for job in jobs {
+            let one = [job];
+            let outcome = self.attempt(&one).await;
+            let [job] = one;
+            match outcome {
+                Ok(mut answers) => match answers.pop() {
+                    Some(answer) => job.reply(answer),
+                    None => job.reply(Err(Error::Corrupt("a commit had no answer".to_owned()))),
+                },
+                Err(Failure::Busy) => job.shed(),
+                Err(Failure::Fault(fault)) => job.reply(Err(fault.into())),
+            }
+        }
+    }
+
+    /// Runs one transaction for `jobs`; answers in their order.
+    async fn attempt(&mut self, jobs: &[TakenJob]) -> Result<Vec<Result<Answer>>, Failure> {
+        let deadline = earliest_deadline(jobs);
+        let mut connection = self.connect(deadline).await?;
+        let outcome = self.commit_group(&mut connection, jobs, deadline).await;
+        match outcome {
+            Ok(answers) => {
+                self.connection = Some(connection);
+                Ok(answers)
+            }
+            Err(Interrupted::Before(failure)) => {
+                // whatever state the session is in, it does not go back to the pool
+                connection.close_on_drop();
+                Err(failure)
+            }
+            Err(Interrupted::During(trace, answers)) => {
+                connection.close_on_drop();
+                drop(connection);
+                self.resolve(&trace, deadline).await?;
+                Ok(answers)
+            }
+        }
+    }
+
+    async fn commit_group(
+        &mut self,
+        connection: &mut PgConnection,
+        jobs: &[TakenJob],
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Result<Answer>>, Interrupted> {
+        let mut transaction = begin_locked(connection, self.catalog, deadline.map(remaining)).await?;
+        let requests: Vec<&CommitRequest> = jobs.iter().filter_map(request).collect();
+        let keys: Vec<&str> = jobs.iter().filter_map(|j| j.key.as_ref()).map(|k| k.key.as_str()).collect();
+        let (mut state, stored) = load(&mut transaction, self.catalog, &requests, &keys, &mut self.schemas).await?;
+        let mut stored: HashMap<String, _> = stored.into_iter().map(|s| (s.key.clone(), s)).collect();
+
+        let mut entries: Vec<Entry<'_>> = Vec::with_capacity(jobs.len());
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let Some(request) = request(job) else { continue };
+            if let Some(key) = &job.key
+                && let Some(stored) = stored.get(&key.key)
+            {
+                answers.push(key.replay(stored.clone()).map_err(Error::from));
+                continue;
+            }
+            match judge(&mut state, request) {
+                Err(refusal) => answers.push(Err(refusal.into())),
+                Ok(accepted) => {
+                    let response =
+                        format!(r#"{{"snapshot_id":{},"schema_version":{}}}"#, accepted.snapshot, state.schema_version);
+                    let answer = Answer {
+                        status: 200,
+                        body: Some(response.clone()),
+                        snapshot: Some(accepted.snapshot),
+                        replayed: false,
+                    };
+                    if let Some(key) = &job.key {
+                        stored.insert(key.key.clone(), stored_answer(key, &answer));
+                    }
+                    entries.push(Entry { request, accepted, key: job.key.as_ref(), response });
+                    answers.push(Ok(answer));
+                }
+            }
+        }
+        if entries.is_empty() {
+            transaction.rollback().await?;
+            return Ok(answers);
+        }
+        metrics::histogram!("hoglake_commit_batch_size").record(entries.len() as f64);
+        let trace = write(&mut transaction, self.catalog, &state, &entries).await?;
+        match transaction.commit().await {
+            Ok(()) => Ok(answers),
+            Err(error) if error.as_database_error().is_none() => Err(Interrupted::During(trace, answers)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finds out whether a group was committed whose connection broke while it was asked to.
+    async fn resolve(&mut self, trace: &Trace, deadline: Option<Instant>) -> Result<(), Failure> {
+        let give_up = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(30));
+        loop {
+            match self.committed(trace, give_up).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {
+                    let lost = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
+                    return Err(Failure::Fault(lost.into()));
+                }
+                Err(_) if Instant::now() < give_up => tokio::time::sleep(Duration::from_millis(100)).await,
+                Err(_) => return Err(Failure::Fault(Fault::OutcomeUnknown)),
+            }
+        }
+    }
+
+    async fn committed(&mut self, trace: &Trace, give_up: Instant) -> Result<bool, sqlx::Error> {
+        let mut connection = self.store.commit_pool().acquire().await?;
+        connection.close_on_drop();
+        // once the lock is had, the broken session's transaction has ended one way or the other
+        let mut transaction = begin_locked(&mut connection, self.catalog, Some(remaining(give_up))).await?;
+        sqlx::query_scalar(include_str!("../../sql/commit/committed.sql"))
+            .bind(self.catalog.0)
+            .bind(trace.snapshot)
+            .bind(trace.time)
+            .bind(&trace.transaction)
+            .fetch_one(&mut *transaction)
+            .await
+    }
+
+    async fn connect(&mut self, deadline: Option<Instant>) -> Result<PoolConnection<Postgres>, Failure> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        let acquire = self.store.commit_pool().acquire();
+        match deadline {
+            None => Ok(acquire.await?),
+            Some(deadline) => match tokio::time::timeout_at(deadline, acquire).await {
+                Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(Failure::Busy),
+                Ok(connection) => Ok(connection?),
+            },
+        }
+    }
+}
+
+/// Where an attempt broke off.
+enum Interrupted {
+    /// Nothing was committed.
+    Before(Failure),
+    /// COMMIT was sent and not answered.
+    During(Trace, Vec<Result<Answer>>),
+}
+
+impl<F: Into<Failure>> From<F> for Interrupted {
+    fn from(failure: F) -> Self {
+        Self::Before(failure.into())
+    }
+}
+
+fn request(job: &TakenJob) -> Option<&CommitRequest> {
+    match &job.work {
+        Work::Commit(request) => Some(request),
+        Work::Ddl(_) => None,
+    }
+}
+
+fn earliest_deadline(jobs: &[TakenJob]) -> Option<Instant> {
+    jobs.iter().filter_map(|job| job.deadline).min()
+}
+
+fn stored_answer(key: &IdempotencyKey, answer: &Answer) -> idempotency::StoredAnswer {
+    idempotency::StoredAnswer {
+        key: key.key.clone(),
+        request_hash: key.request_hash.to_vec(),
+        status: 200,
+        response: answer.body.clone(),
+        snapshot_id: answer.snapshot.map(|SnapshotId(id)| id),
+    }
+}
+
+fn reply_all(jobs: Vec<TakenJob>, fault: &Fault) {
+    for job in jobs {
+        job.reply(Err(fault.clone().into()));
+    }
+}

@@ -1,0 +1,75 @@
+//! Errors of the store: a request that was refused, or a fault.
+
+use crate::commit::Fault;
+use hoglake_model::{ErrorCode, Refusal};
+
+/// Result of a store operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation did not happen. It changed nothing, whichever it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request broke a rule of the contract.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Postgres failed or could not be reached.
+    #[error("database operation failed")]
+    Database(#[from] sqlx::Error),
+    /// A group commit failed as a whole; every member shares the cause.
+    #[error("commit failed")]
+    Commit(#[from] Fault),
+    /// A stored value is not what the schema promises.
+    #[error("stored value is corrupt: {0}")]
+    Corrupt(String),
+}
+
+/// SQLSTATEs that mean something to us; names from the Postgres manual, appendix A.
+pub mod sqlstate {
+    /// `lock_timeout` expired.
+    pub const LOCK_NOT_AVAILABLE: &str = "55P03";
+    /// A unique index refused the row.
+    pub const UNIQUE_VIOLATION: &str = "23505";
+    /// An exclusion constraint refused the row.
+    pub const EXCLUSION_VIOLATION: &str = "23P01";
+    /// `statement_timeout` expired, or the statement was cancelled.
+    pub const QUERY_CANCELED: &str = "57014";
+}
+
+impl Error {
+    /// Whether Postgres answered with this SQLSTATE.
+    pub fn is_sqlstate(&self, code: &str) -> bool {
+        matches!(self, Self::Database(error) if has_sqlstate(error, code))
+    }
+
+    /// The refusal to show, when the request is to blame or the database is out of reach.
+    ///
+    /// `None` is a fault of ours: the caller logs it and answers 500 without details.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.clone()),
+            Self::Database(error) => unavailable(error),
+            Self::Commit(fault) => fault.refusal(),
+            Self::Corrupt(_) => None,
+        }
+    }
+}
+
+/// 503 for the ways in which Postgres cannot be reached, `None` for everything else.
+pub(crate) fn unavailable(error: &sqlx::Error) -> Option<Refusal> {
+    let out_of_reach = match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => true,
+        // class 57P: shutting down, crashed, starting up; 53300: too many connections; class 08: connection failures
+        sqlx::Error::Database(e) => {
+            e.code().is_some_and(|c| c.starts_with("57P") || c == "53300" || c.starts_with("08"))
+        }
+        _ => false,
+    };
+    out_of_reach.then(|| {
+        Refusal::new(ErrorCode::Unavailable, "the catalog database cannot be reached at the moment; retry the request")
+    })
+}
+
+/// Whether `error` carries this SQLSTATE.
+pub(crate) fn has_sqlstate(error: &sqlx::Error, code: &str) -> bool {
+    error.as_database_error().and_then(|e| e.code()).is_some_and(|c| c == code)
+}

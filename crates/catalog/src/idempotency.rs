@@ -1,0 +1,125 @@
+//! Idempotency keys: the first answer of a mutating request, kept for those who ask again.
+//!
+//! A key is stored in the transaction that does the work, so an answer exists exactly when its effect does. Refused
+//! requests store nothing: they changed nothing, and may succeed later. Keys live at least 24 hours and as long as
+//! their snapshot is retained.
+
+use hoglake_model::{CatalogId, Refusal, SnapshotId};
+use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+
+/// A key, and the digest of the request that brought it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The header's value: 1 to 255 visible ASCII characters.
+    pub key: String,
+    /// SHA-256 over method, path and body.
+    pub request_hash: [u8; 32],
+}
+
+/// The answer of a mutating request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// JSON body; `None` for an answer without one.
+    pub body: Option<String>,
+    /// The snapshot that the request made, if it made one.
+    pub snapshot: Option<SnapshotId>,
+    /// Whether this is the stored answer of an earlier request with the same key.
+    pub replayed: bool,
+}
+
+impl IdempotencyKey {
+    /// Reads the `Idempotency-Key` header of a request.
+    ///
+    /// # Errors
+    /// 400 when the key is empty, longer than 255 characters, or not visible ASCII.
+    pub fn new(key: &str, method: &str, path: &str, body: &[u8]) -> Result<Self, Refusal> {
+        if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| (0x21..=0x7e).contains(&b)) {
+            return Err(Refusal::bad_request("the Idempotency-Key header must have 1 to 255 visible ASCII characters"));
+        }
+        let mut digest = Sha256::new();
+        for part in [method.as_bytes(), path.as_bytes()] {
+            digest.update(part);
+            digest.update([0]);
+        }
+        digest.update(body);
+        Ok(Self { key: key.to_owned(), request_hash: digest.finalize().into() })
+    }
+
+    /// Judges a stored answer for the same key.
+    ///
+    /// # Errors
+    /// 422 when the key came with another request before.
+    pub fn replay(&self, stored: StoredAnswer) -> Result<Answer, Refusal> {
+        if stored.request_hash != self.request_hash {
+            return Err(Refusal::validation(format!(
+                "Idempotency-Key {} was used before with another request; use a fresh key for each request",
+                hoglake_model::name::quoted(&self.key)
+            )));
+        }
+        Ok(Answer {
+            status: u16::try_from(stored.status).unwrap_or(200),
+            body: stored.response,
+            snapshot: stored.snapshot_id.map(SnapshotId),
+            replayed: true,
+        })
+    }
+}
+
+/// A row of `idempotency_key`.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct StoredAnswer {
+    /// The key.
+    pub key: String,
+    /// Digest of the request.
+    pub request_hash: Vec<u8>,
+    /// HTTP status.
+    pub status: i16,
+    /// JSON text.
+    pub response: Option<String>,
+    /// The snapshot that the request made.
+    pub snapshot_id: Option<i64>,
+}
+
+/// Catalog id under which keys of requests that name no existing catalog are kept.
+pub const NO_CATALOG: CatalogId = CatalogId(0);
+
+/// The stored answer for `key`, if any.
+///
+/// # Errors
+/// Any database error.
+pub async fn find(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    key: &str,
+) -> Result<Option<StoredAnswer>, sqlx::Error> {
+    sqlx::query_as(include_str!("../sql/idempotency/find.sql"))
+        .bind(catalog.0)
+        .bind(key)
+        .fetch_optional(connection)
+        .await
+}
+
+/// Stores `answer` under `key`, in the caller's transaction.
+///
+/// # Errors
+/// SQLSTATE 23505 when a concurrent request stored the key first.
+pub async fn insert(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    key: &IdempotencyKey,
+    answer: &Answer,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(include_str!("../sql/idempotency/insert.sql"))
+        .bind(catalog.0)
+        .bind(&key.key)
+        .bind(&key.request_hash[..])
+        .bind(i16::try_from(answer.status).unwrap_or(200))
+        .bind(&answer.body)
+        .bind(answer.snapshot.map(|s| s.0))
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! The per-catalog commit lock.
+
+use hoglake_model::CatalogId;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
+use std::time::{Duration, Instant};
+
+/// First half of the lock key, so that other users of advisory locks in the same database do not collide with ours.
+const LOCK_NAMESPACE: i64 = 0x0048_6f67;
+
+/// Key of the lock of `catalog`.
+pub fn key(catalog: CatalogId) -> i64 {
+    (LOCK_NAMESPACE << 32) | (catalog.0 & 0xffff_ffff)
+}
+
+/// Begins a READ COMMITTED transaction on `connection` and takes the commit lock of `catalog`, in one round trip.
+///
+/// # Locks
+/// The lock is a statement of its own: later statements of the transaction see everything that the previous holder
+/// committed. It is released when the transaction ends.
+///
+/// # Errors
+/// SQLSTATE 55P03 when the lock is not had within `timeout` (`None` waits for ever). The timeout holds for the other
+/// lock waits of the transaction too. A failed `begin` leaves the session inside an aborted transaction: after an error
+/// the caller closes the connection instead of giving it back to the pool.
+pub async fn begin_locked(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    timeout: Option<Duration>,
+) -> Result<Transaction<'_, Postgres>, sqlx::Error> {
+    // 0 would mean "no limit" to Postgres
+    let timeout_ms = timeout.map_or(0, |t| t.as_millis().clamp(1, i32::MAX as u128));
+    let key = key(catalog);
+    // numbers only: nothing in this text comes from outside
+    let statements = format!("begin; set local lock_timeout = {timeout_ms}; select pg_advisory_xact_lock({key})");
+    let started = Instant::now();
+    let transaction = connection.begin_with(AssertSqlSafe(statements)).await?;
+    metrics::histogram!("hoglake_commit_lock_wait_seconds").record(started.elapsed().as_secs_f64());
+    Ok(transaction)
+}

@@ -1,0 +1,95 @@
+//! Migrations: plain SQL, append-only once released, applied under an advisory lock by whoever starts first.
+
+use crate::{Error, Options, Result};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::time::Duration;
+
+/// Every migration in order; the number is the position from 1.
+pub const MIGRATIONS: &[(&str, &str)] = &[("0001_catalog", include_str!("../migrations/0001_catalog.sql"))];
+
+/// Advisory lock that serialises migrations, outside the range of commit lock keys.
+const LOCK: i64 = 0x686f_676c_616b_6521;
+
+/// What [`migrate`] did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Report {
+    /// Names of the migrations applied now, in order.
+    pub applied: Vec<&'static str>,
+    /// Number of the newest migration in the database.
+    pub version: usize,
+}
+
+/// Brings the database to the newest schema. Applying twice is a no-op.
+///
+/// # Locks
+/// A session advisory lock, polled: a waiting replica holds no snapshot and blocks nobody.
+///
+/// # Errors
+/// [`Error::Corrupt`] when the database was migrated by a newer hoglake, or a recorded migration differs from ours.
+pub async fn migrate(options: &Options) -> Result<Report> {
+    let mut connection = PgConnection::connect_with(&options.connect_options()?).await?;
+    loop {
+        let locked: bool =
+            sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut connection).await?;
+        if locked {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let report = apply(&mut connection).await;
+    // the lock goes with the session
+    connection.close().await?;
+    report
+}
+
+async fn apply(connection: &mut PgConnection) -> Result<Report> {
+    sqlx::raw_sql(
+        "set statement_timeout = 0; create schema if not exists hoglake;
+         create table if not exists hoglake.migration (
+           version int primary key, name text not null, checksum bytea not null,
+           applied_at timestamptz not null default clock_timestamp())",
+    )
+    .execute(&mut *connection)
+    .await?;
+    let recorded: Vec<(i32, String, Vec<u8>)> =
+        sqlx::query_as("select version, name, checksum from migration order by version")
+            .fetch_all(&mut *connection)
+            .await?;
+    check_recorded(&recorded)?;
+    let mut report = Report { applied: Vec::new(), version: MIGRATIONS.len() };
+    for (index, (name, sql)) in MIGRATIONS.iter().enumerate().skip(recorded.len()) {
+        let mut transaction = connection.begin().await?;
+        sqlx::raw_sql(AssertSqlSafe(*sql)).execute(&mut *transaction).await?;
+        sqlx::query("insert into migration (version, name, checksum) values ($1, $2, $3)")
+            .bind(i32::try_from(index + 1).unwrap_or(i32::MAX))
+            .bind(name)
+            .bind(checksum(sql))
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        report.applied.push(name);
+    }
+    Ok(report)
+}
+
+fn check_recorded(recorded: &[(i32, String, Vec<u8>)]) -> Result<()> {
+    for (index, (version, name, sum)) in recorded.iter().enumerate() {
+        let Some((our_name, sql)) = MIGRATIONS.get(index) else {
+            return Err(Error::Corrupt(format!(
+                "the database has migration {version} (`{name}`), which this hoglake does not know; run a newer hoglake"
+            )));
+        };
+        if our_name != name || checksum(sql) != *sum {
+            return Err(Error::Corrupt(format!(
+                "migration {version} in the database is `{name}`, which differs from this hoglake's `{our_name}`; \
+                 the database was migrated by another build"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn checksum(sql: &str) -> Vec<u8> {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(sql.as_bytes()).to_vec()
+}

@@ -1,0 +1,73 @@
+//! Settings of the store.
+
+use crate::Result;
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Settings of the store, with the defaults of the server.
+#[derive(Clone)]
+pub struct Options {
+    /// `postgres://` URL of the database.
+    pub database_url: String,
+    /// Connections for requests.
+    pub pool_size: u32,
+    /// Connections for group committers, one for each catalog with work to do.
+    pub commit_pool_size: u32,
+    /// Budget of one commit or DDL request for waiting: queue, connection and lock together. `None` waits for ever.
+    pub commit_lock_timeout: Option<Duration>,
+    /// Most requests that one catalog's queue holds; one more is answered 503 at once.
+    pub commit_queue_limit: usize,
+    /// Most requests that one group commit takes.
+    pub commit_batch_requests: usize,
+    /// Most files that one group commit takes (a single larger request still goes through, alone).
+    pub commit_batch_files: usize,
+    /// Limit of any single statement.
+    pub statement_timeout: Duration,
+    /// Bytes that cached column bounds may take (filtered scans).
+    pub scan_cache_bytes: usize,
+}
+
+impl Options {
+    /// The defaults, for the database at `database_url`.
+    pub fn new(database_url: impl Into<String>) -> Self {
+        Self {
+            database_url: database_url.into(),
+            pool_size: 10,
+            commit_pool_size: 4,
+            commit_lock_timeout: Some(Duration::from_secs(30)),
+            commit_queue_limit: 4096,
+            commit_batch_requests: 128,
+            commit_batch_files: 4096,
+            statement_timeout: Duration::from_secs(60),
+            scan_cache_bytes: 32 << 20,
+        }
+    }
+
+    /// Connection settings: everything lives in the schema `hoglake`.
+    ///
+    /// # Errors
+    /// [`Error::Database`](crate::Error::Database) when the URL cannot be read.
+    pub fn connect_options(&self) -> Result<PgConnectOptions> {
+        let statement_timeout_ms = self.statement_timeout.as_millis().to_string();
+        Ok(PgConnectOptions::from_str(&self.database_url)?.application_name("hoglake").options([
+            ("search_path", "hoglake"),
+            ("statement_timeout", statement_timeout_ms.as_str()),
+            ("idle_in_transaction_session_timeout", "30000"),
+            ("jit", "off"),
+            ("random_page_cost", "1.1"),
+            ("timezone", "UTC"),
+        ]))
+    }
+
+    pub(crate) fn pool(&self, size: u32) -> Result<PgPool> {
+        Ok(PgPoolOptions::new()
+            .max_connections(size)
+            .min_connections(0)
+            .acquire_timeout(Duration::from_secs(30))
+            .idle_timeout(Duration::from_secs(300))
+            .test_before_acquire(false)
+            .connect_lazy_with(self.connect_options()?))
+    }
+}
