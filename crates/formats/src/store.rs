@@ -1,0 +1,224 @@
+//! Object stores: the one place where a location and a configuration become a client.
+//!
+//! Everything that reads or writes objects asks [`Stores::open`]. Clients are kept per bucket, so that connections are
+//! reused. Keys reach the store exactly as [`Location::key`] has them; percent-encoding on the wire is the client's
+//! affair, once.
+//!
+//! The process must have installed a rustls crypto provider (`ring`) before the first HTTPS request.
+
+mod config;
+
+pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
+
+use hoglake_model::{Location, Root};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Why an object could not be reached. Display prints one level; the cause is the source.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The object does not exist.
+    #[error("`{location}` does not exist in its store")]
+    NotFound {
+        /// The object.
+        location: String,
+    },
+    /// The store knows us and says no.
+    #[error("the store denies access to `{location}`; check the credentials and the bucket's policy")]
+    Denied {
+        /// The object.
+        location: String,
+        /// What the store said.
+        source: object_store::Error,
+    },
+    /// A conditional write lost: the object exists already, or is another than the one expected.
+    #[error("`{location}` was written by somebody else")]
+    Conflict {
+        /// The object.
+        location: String,
+        /// What the store said.
+        source: object_store::Error,
+    },
+    /// The location or the configuration cannot be served, however often it is tried.
+    #[error("`{location}` cannot be served: {reason}")]
+    Unsupported {
+        /// The object.
+        location: String,
+        /// The rule and the remedy.
+        reason: String,
+    },
+    /// The store did not answer, or not properly. Trying again later may help.
+    #[error("the store failed on `{location}`")]
+    Transient {
+        /// The object.
+        location: String,
+        /// What happened.
+        source: object_store::Error,
+    },
+}
+
+impl StoreError {
+    /// Classifies what a store answered about `location`.
+    pub fn at(location: &Location, source: object_store::Error) -> Self {
+        use object_store::Error;
+        let location = location.to_string();
+        match source {
+            Error::NotFound { .. } => Self::NotFound { location },
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied { location, source },
+            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
+                Self::Conflict { location, source }
+            }
+            Error::InvalidPath { .. }
+            | Error::NotSupported { .. }
+            | Error::NotImplemented { .. }
+            | Error::UnknownConfigurationKey { .. } => Self::Unsupported { location, reason: source.to_string() },
+            _ => Self::Transient { location, source },
+        }
+    }
+
+    /// Whether the same request may succeed later without anybody changing the object. Denials count: credentials are
+    /// rotated and policies repaired without the object being at fault.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Transient { .. } | Self::Denied { .. })
+    }
+}
+
+/// An object and the client that serves it.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Where it lies.
+    pub location: Location,
+    /// The client of its bucket.
+    pub store: Arc<dyn ObjectStore>,
+    /// Its key in that client's terms.
+    pub path: Path,
+}
+
+impl Object {
+    /// Classifies an error of this object's store.
+    pub fn error(&self, source: object_store::Error) -> StoreError {
+        StoreError::at(&self.location, source)
+    }
+}
+
+/// Clients for every bucket that was asked for, made on demand from one configuration.
+#[derive(Debug)]
+pub struct Stores {
+    config: StoreConfig,
+    clients: Mutex<HashMap<Root, Arc<dyn ObjectStore>>>,
+}
+
+impl Stores {
+    /// No clients yet.
+    pub fn new(config: StoreConfig) -> Self {
+        Self { config, clients: Mutex::default() }
+    }
+
+    /// The object at `location`, which need not exist; nothing is requested from the store.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] when the configuration does not allow or complete the location.
+    pub fn open(&self, location: &Location) -> Result<Object, StoreError> {
+        let unsupported = |reason: String| StoreError::Unsupported { location: location.to_string(), reason };
+        let path = Path::parse(location.key()).map_err(|e| unsupported(e.to_string()))?;
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match clients.get(location.root()) {
+            Some(store) => Arc::clone(store),
+            None => {
+                let store = self.connect(location.root()).map_err(unsupported)?;
+                clients.insert(location.root().clone(), Arc::clone(&store));
+                store
+            }
+        };
+        Ok(Object { location: location.clone(), store, path })
+    }
+
+    fn connect(&self, root: &Root) -> Result<Arc<dyn ObjectStore>, String> {
+        let client = ClientOptions::new()
+            .with_connect_timeout(Duration::from_secs(5))
+            .with_timeout(Duration::from_secs(120))
+            .with_pool_max_idle_per_host(64);
+        let retry = RetryConfig {
+            backoff: BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() },
+            max_retries: 4,
+            retry_timeout: Duration::from_secs(30),
+        };
+        match root {
+            Root::Local => self.connect_local(),
+            Root::S3 { bucket } => {
+                let s3 = &self.config.s3;
+                let mut builder = AmazonS3Builder::new()
+                    .with_bucket_name(bucket)
+                    .with_region(if s3.region.is_empty() { "us-east-1" } else { &s3.region })
+                    .with_virtual_hosted_style_request(!s3.path_style)
+                    .with_client_options(client.with_allow_http(true))
+                    .with_retry(retry);
+                if let Some(endpoint) = &s3.endpoint {
+                    builder = builder.with_endpoint(endpoint);
+                }
+                if let Some(credentials) = &s3.credentials {
+                    builder = builder.with_access_key_id(&credentials.0).with_secret_access_key(credentials.1.expose());
+                    if let Some(token) = &s3.session_token {
+                        builder = builder.with_token(token.expose());
+                    }
+                }
+                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+            }
+            Root::Gcs { bucket } => {
+                let gcs = &self.config.gcs;
+                let mut builder = GoogleCloudStorageBuilder::new()
+                    .with_bucket_name(bucket)
+                    .with_client_options(client.with_allow_http(gcs.endpoint.is_some()))
+                    .with_retry(retry);
+                if let Some(endpoint) = &gcs.endpoint {
+                    builder = builder.with_base_url(endpoint);
+                }
+                if let Some(key) = &gcs.service_account_key {
+                    builder = builder.with_service_account_key(key.expose());
+                }
+                if gcs.anonymous {
+                    builder = builder.with_skip_signature(true);
+                }
+                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+            }
+            Root::Azure { account, container } => {
+                let azure = &self.config.azure;
+                let host = account.as_deref().or(azure.account.as_deref()).ok_or(
+                    "the location names no storage account; write container@account.dfs.core.windows.net or configure \
+                     one",
+                )?;
+                let (name, suffix) = host.split_once('.').unwrap_or((host, ""));
+                let mut builder = MicrosoftAzureBuilder::new()
+                    .with_account(name)
+                    .with_container_name(container)
+                    .with_client_options(client.with_allow_http(azure.endpoint.is_some()))
+                    .with_retry(retry);
+                if let Some(endpoint) = &azure.endpoint {
+                    builder = builder.with_endpoint(endpoint.clone());
+                } else if suffix.ends_with("fabric.microsoft.com") {
+                    builder = builder.with_use_fabric_endpoint(true);
+                } else if !suffix.is_empty() && suffix != "core.windows.net" {
+                    builder = builder.with_endpoint(format!("https://{name}.blob.{suffix}"));
+                }
+                if let Some(key) = &azure.access_key {
+                    builder = builder.with_access_key(key.expose());
+                }
+                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+            }
+        }
+    }
+
+    fn connect_local(&self) -> Result<Arc<dyn ObjectStore>, String> {
+        if !self.config.local {
+            return Err("local files are not allowed by the configuration; use an object store".to_owned());
+        }
+        Ok(Arc::new(LocalFileSystem::new().with_fsync(self.config.local_fsync)))
+    }
+}

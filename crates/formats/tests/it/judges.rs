@@ -1,0 +1,25 @@
+//! Runs the Python scripts in `tests/judges`, which read with other projects' code what this crate wrote, or the
+//! other way round.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The repository's Python environment.
+fn python() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    assert!(python.exists(), "the readers of other projects are not installed; run `make test`, which makes .venv");
+    python
+}
+
+/// Runs a judge and parses the JSON that it prints.
+pub fn judge(script: &str, arguments: &[&str]) -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judges").join(script);
+    let output = Command::new(python()).arg(path).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{script} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A file under `tests/data`.
+pub fn data(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
+}
