@@ -7,6 +7,8 @@
 mod judge;
 mod request;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use judge::{Accepted, NewFile, NewVector, judge};
 pub use request::{

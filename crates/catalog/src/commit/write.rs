@@ -1,6 +1,7 @@
 //! Writes a group of accepted commits set-based: one statement for everything but deletion vectors.
 
-use hoglake_model::commit::{Accepted, CatalogState, ColumnStats, CommitRequest, NewVector};
+use hoglake_model::bounds::ColumnStats;
+use hoglake_model::commit::{Accepted, CatalogState, CommitRequest, NewVector};
 use hoglake_model::{CatalogId, FileId};
 use sqlx::PgConnection;
 use std::collections::HashMap;
@@ -127,7 +128,7 @@ impl<'r> Rows<'r> {
                 rows.row_id_starts.push(file.row_id_start);
                 rows.specs.push(file.spec.map(|s| s.0));
                 rows.partition_values.push(registration.partition_values.as_deref().map(text_array));
-                rows.has_statistics.push(registration.column_stats.is_some());
+                rows.has_statistics.push(file.statistics.is_some());
                 *files_added.entry(file.table.0).or_default() += 1;
             }
         }
@@ -161,7 +162,7 @@ impl StatisticsRows {
     fn of(entries: &[Entry<'_>]) -> Self {
         let mut rows = Self::default();
         for file in entries.iter().flat_map(|e| &e.accepted.files) {
-            if let Some(stats) = file.registration.column_stats.as_deref().filter(|s| !s.is_empty()) {
+            if let Some(stats) = file.statistics.as_deref().filter(|s| !s.is_empty()) {
                 rows.push(file.id, stats);
             }
         }
@@ -170,13 +171,13 @@ impl StatisticsRows {
 
     fn push(&mut self, file: FileId, stats: &[ColumnStats]) {
         self.file_ids.push(file.0);
-        self.field_ids.push(integer_array(stats.iter().map(|s| Some(s.field_id))));
-        self.value_counts.push(integer_array(stats.iter().map(|s| Some(s.value_count))));
-        self.null_counts.push(integer_array(stats.iter().map(|s| Some(s.null_count))));
+        self.field_ids.push(integer_array(stats.iter().map(|s| Some(s.field_id.0))));
+        self.value_counts.push(integer_array(stats.iter().map(|s| s.value_count)));
+        self.null_counts.push(integer_array(stats.iter().map(|s| s.null_count)));
         self.nan_counts.push(integer_array(stats.iter().map(|s| s.nan_count)));
         self.sizes.push(integer_array(stats.iter().map(|s| s.size_bytes)));
-        self.lower_bounds.push(bytes_array(stats.iter().map(|s| s.lower_bound.as_deref())));
-        self.upper_bounds.push(bytes_array(stats.iter().map(|s| s.upper_bound.as_deref())));
+        self.lower_bounds.push(bytes_array(stats.iter().map(|s| s.bounds.lower())));
+        self.upper_bounds.push(bytes_array(stats.iter().map(|s| s.bounds.upper())));
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::request::{CommitRequest, DeleteFileRegistration, FileRegistration};
 use super::state::{CatalogState, Ended, LiveTable, LiveVector, TableName};
+use crate::bounds::{ClaimedStats, ColumnStats};
 use crate::name::quoted;
-use crate::{FileId, Refusal, SnapshotId, SpecId, TableId};
+use crate::{FieldId, FileId, Refusal, SnapshotId, SpecId, TableId};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -31,6 +32,8 @@ pub struct NewFile<'r> {
     pub row_id_start: i64,
     /// The partition spec in force.
     pub spec: Option<SpecId>,
+    /// The writer's statistics without what is in doubt; `None` when it sent none and the footer is to be read.
+    pub statistics: Option<Vec<ColumnStats>>,
     /// What the writer said.
     pub registration: &'r FileRegistration,
 }
@@ -219,12 +222,14 @@ fn plan<'r>(state: &CatalogState, request: &CommitRequest, entries: &[Entry<'r>]
         let Some(table) = state.tables.get(&entry.name) else { continue };
         let (mut row_id, mut records, mut bytes) = (table.next_row_id, table.record_count, table.file_size_bytes);
         for file in &entry.files {
-            check_shape(entry, table, file)?;
+            check_partition(entry, table, file)?;
+            let statistics = statistics(entry, table, file)?;
             accepted.files.push(NewFile {
                 id: allocate(),
                 table: table.id,
                 row_id_start: row_id,
                 spec: table.schema.partition.map(|(spec, _)| spec),
+                statistics,
                 registration: file,
             });
             row_id = grow(entry, "row ids", row_id, file.record_count)?;
@@ -254,8 +259,8 @@ fn grow(entry: &Entry<'_>, what: &str, total: i64, by: i64) -> Result<i64, Refus
     })
 }
 
-/// What the live schema says about a file: partition arity and the field ids of its statistics.
-fn check_shape(entry: &Entry<'_>, table: &LiveTable, file: &FileRegistration) -> Result<(), Refusal> {
+/// What the live partition spec says about a file.
+fn check_partition(entry: &Entry<'_>, table: &LiveTable, file: &FileRegistration) -> Result<(), Refusal> {
     let path = quoted(&file.path);
     match (table.schema.partition, &file.partition_values) {
         (None, None) => {}
@@ -280,16 +285,37 @@ fn check_shape(entry: &Entry<'_>, table: &LiveTable, file: &FileRegistration) ->
         }
         (Some(_), Some(_)) => {}
     }
-    for stats in file.column_stats.iter().flatten() {
-        if !table.schema.columns.contains_key(&crate::FieldId(stats.field_id)) {
+    Ok(())
+}
+
+/// The file's statistics: every field must be a live column; of what is said about it, the doubtful parts are dropped.
+fn statistics(
+    entry: &Entry<'_>,
+    table: &LiveTable,
+    file: &FileRegistration,
+) -> Result<Option<Vec<ColumnStats>>, Refusal> {
+    let Some(claims) = &file.column_stats else { return Ok(None) };
+    let mut statistics = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let field = FieldId(claim.field_id);
+        let Some(ty) = table.schema.columns.get(&field) else {
             return Err(Refusal::validation(format!(
-                "column_stats of {path} name field_id {}, which is not a live column of table {}",
-                stats.field_id,
+                "column_stats of {} name field_id {field}, which is not a live column of table {}",
+                quoted(&file.path),
                 entry.shown()
             )));
-        }
+        };
+        let claimed = ClaimedStats {
+            value_count: Some(claim.value_count),
+            null_count: Some(claim.null_count),
+            nan_count: claim.nan_count,
+            size_bytes: claim.size_bytes,
+            lower_bound: claim.lower_bound.as_deref(),
+            upper_bound: claim.upper_bound.as_deref(),
+        };
+        statistics.push(ColumnStats::sanitised(field, *ty, file.record_count, claimed));
     }
-    Ok(())
+    Ok(Some(statistics))
 }
 
 /// Checks one vector against its target; returns the vector that it replaces.
