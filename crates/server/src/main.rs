@@ -1,2 +1,5 @@
-//! hoglake.
-fn main() {}
+//! The hoglake binary. Everything is in the library beside it.
+
+fn main() -> std::process::ExitCode {
+    hoglake_server::cli::main()
+}

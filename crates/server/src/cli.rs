@@ -1,0 +1,52 @@
+//! The command line.
+
+mod failure;
+mod openapi;
+mod parse;
+mod serve;
+mod token;
+
+use crate::config::Config;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A lakehouse catalog on Postgres, and a converter between table formats.
+#[derive(Debug, Parser)]
+#[command(name = "hoglake", version, about, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the catalog and conversion APIs
+    ///
+    /// Without --database-url, a private Postgres runs in --state-dir and stops with the server.
+    Serve(Box<Config>),
+    /// Print the contract
+    Openapi(openapi::Openapi),
+    /// Manage bearer tokens
+    #[command(subcommand)]
+    Token(token::Token),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli: Cli = match parse::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let outcome = match cli.command {
+        Command::Serve(config) => serve::run(*config),
+        Command::Openapi(openapi) => openapi.run(),
+        Command::Token(token) => token.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("hoglake: {failure}");
+            failure.exit_code()
+        }
+    }
+}

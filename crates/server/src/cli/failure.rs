@@ -1,0 +1,46 @@
+//! Why a command failed, for people.
+
+use crate::api::error::chain;
+use crate::config::ConfigError;
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+/// What a command prints when it fails.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A setting cannot be used.
+    Config(ConfigError),
+    /// Something outside failed, while doing what the text says.
+    While(String, Box<dyn Error + Send + Sync>),
+}
+
+impl Failure {
+    /// An error that happened while doing `what`.
+    pub(crate) fn at(what: impl Into<String>, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::While(what.into(), error.into())
+    }
+
+    /// 2 for a wrong setting, as for a wrong flag; 1 otherwise.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) => ExitCode::from(2),
+            Self::While(..) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::While(what, error) => write!(f, "{what}: {}", chain(error.as_ref())),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}

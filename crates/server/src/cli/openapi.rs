@@ -1,0 +1,31 @@
+//! `hoglake openapi`
+
+use super::failure::Failure;
+use clap::ValueEnum;
+use std::io::Write;
+
+/// Which contract to print.
+#[derive(Debug, clap::Args)]
+pub(super) struct Openapi {
+    /// The API to describe
+    #[arg(value_enum, default_value_t = Which::Catalog)]
+    which: Which,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Which {
+    /// Tables, snapshots, commits
+    Catalog,
+    /// Converting between table formats
+    Conversion,
+}
+
+impl Openapi {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let text = match self.which {
+            Which::Catalog => crate::contract::CATALOG,
+            Which::Conversion => crate::contract::CONVERSION,
+        };
+        std::io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::at("cannot print the contract", error))
+    }
+}

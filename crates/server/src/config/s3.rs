@@ -1,0 +1,43 @@
+//! The object store that background work and conversion read and write. Commits never touch it.
+
+use super::value::boolean;
+use super::{ConfigError, Secret};
+
+/// Access to S3 or a store that speaks its protocol.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Object store")]
+pub struct S3Config {
+    /// URL of an S3-compatible store; unset is AWS
+    #[arg(long, env = "HOGLAKE_S3_ENDPOINT", value_name = "URL")]
+    pub s3_endpoint: Option<String>,
+    /// Region to sign for
+    #[arg(long, env = "HOGLAKE_S3_REGION", value_name = "REGION", default_value = "us-east-1")]
+    pub s3_region: String,
+    /// Access key; unset uses the environment's own credentials
+    #[arg(long, env = "HOGLAKE_S3_ACCESS_KEY", value_name = "KEY", hide_env_values = true)]
+    pub s3_access_key: Option<Secret>,
+    /// Secret key that belongs to the access key
+    #[arg(long, env = "HOGLAKE_S3_SECRET_KEY", value_name = "KEY", hide_env_values = true)]
+    pub s3_secret_key: Option<Secret>,
+    /// Whether the bucket is part of the path (true) or of the host name (false)
+    #[arg(long, env = "HOGLAKE_S3_PATH_STYLE", value_name = "BOOL", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
+    pub s3_path_style: bool,
+}
+
+impl S3Config {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if self.s3_access_key.is_some() != self.s3_secret_key.is_some() {
+            return Err(ConfigError(
+                "HOGLAKE_S3_ACCESS_KEY and HOGLAKE_S3_SECRET_KEY belong together: set both or neither".to_owned(),
+            ));
+        }
+        if let Some(endpoint) = &self.s3_endpoint
+            && !url::Url::parse(endpoint).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        {
+            return Err(ConfigError(
+                "HOGLAKE_S3_ENDPOINT (--s3-endpoint) must be a URL that starts with http:// or https://".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}

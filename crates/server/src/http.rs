@@ -1,0 +1,48 @@
+//! The manners of HTTP: request ids, JSON for every failure, compression, patience with slow clients, shutdown.
+
+mod listener;
+mod observe;
+mod patience;
+mod request_id;
+
+pub use listener::{Shutdown, serve};
+pub use request_id::RequestId;
+
+use crate::api::error::ApiError;
+use crate::app::App;
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use hoglake_model::{ErrorCode, Refusal};
+use std::any::Any;
+use tower_http::CompressionLevel;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+/// Wraps all routes: what no route or method answers, panics, compression, request ids, metrics and logs.
+pub fn with_manners(router: Router<App>, _app: &App) -> Router<App> {
+    router
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CompressionLayer::new().gzip(true).zstd(true).quality(CompressionLevel::Fastest))
+        .layer(middleware::from_fn(observe::observe))
+}
+
+async fn unknown_route(uri: Uri) -> ApiError {
+    let path = hoglake_model::name::quoted(uri.path());
+    Refusal::new(ErrorCode::NotFound, format!("there is nothing at {path}; GET /openapi.yaml lists what there is"))
+        .into()
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let path = hoglake_model::name::quoted(uri.path());
+    let detail = format!("{path} does not take {method}; the Allow header lists what it takes");
+    Refusal::new(ErrorCode::MethodNotAllowed, detail).into()
+}
+
+/// The panic itself has been logged by the panic hook.
+fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
+    ApiError::fault("a handler panicked").into_response()
+}

@@ -1,0 +1,18 @@
+//! The hoglake server: HTTP, background work, embedded Postgres, command line.
+//!
+//! Entry points: [`cli::main`] reads the command line, [`router::router`] lists every operation, [`http::serve`] runs
+//! it on a listener. Handlers live under [`api`] in the shape of the URL tree.
+//!
+//! **Architecture invariant:** no SQL here. The catalog crate holds every statement; this crate joins it with HTTP,
+//! object stores and the command line.
+
+pub mod api;
+pub mod app;
+pub mod auth;
+pub mod cli;
+pub mod config;
+pub mod contract;
+pub mod http;
+pub mod logging;
+pub mod operation;
+pub mod router;
