@@ -3,6 +3,8 @@
 //! A handler decodes with the extractors of [`extract`], calls the catalog, and answers `Result<_, ApiError>`; see
 //! [`error`] for how refusals and faults become answers.
 
+mod answer;
+pub mod catalogs;
 pub mod error;
 pub mod extract;
 pub mod info;

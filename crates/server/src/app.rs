@@ -2,6 +2,7 @@
 
 use crate::auth::Authenticator;
 use crate::config::Config;
+use hoglake_catalog::Catalog;
 use std::sync::Arc;
 
 /// The server's parts, shared by all requests.
@@ -14,6 +15,8 @@ pub struct Parts {
     pub config: Config,
     /// Who may do what.
     pub auth: Authenticator,
+    /// The store.
+    pub catalog: Catalog,
 }
 
 impl App {

@@ -29,7 +29,7 @@ pub fn operations() -> Vec<Operation> {
         get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/files", "listFiles", not_implemented),
         get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/changes", "getChanges", not_implemented),
 
-        post("/v1/catalogs/{catalog}/commit", "commit", not_implemented),
+        post("/v1/catalogs/{catalog}/commit", "commit", api::catalogs::commit::commit),
 
         get("/v1/catalogs/{catalog}/namespaces/{namespace}/views", "listViews", not_implemented),
         post("/v1/catalogs/{catalog}/namespaces/{namespace}/views", "createView", not_implemented),

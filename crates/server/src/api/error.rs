@@ -67,6 +67,16 @@ impl From<Refusal> for ApiError {
     }
 }
 
+impl From<hoglake_catalog::Error> for ApiError {
+    fn from(error: hoglake_catalog::Error) -> Self {
+        match (error.refusal(), error) {
+            (Some(refusal), hoglake_catalog::Error::Refused(_)) => refusal.into(),
+            (Some(refusal), error) => Self::with_cause(refusal, error.into()),
+            (None, error) => Self::fault(error),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if let Some(cause) = &self.cause {

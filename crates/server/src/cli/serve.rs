@@ -5,6 +5,7 @@ use crate::app::{App, Parts};
 use crate::auth::Authenticator;
 use crate::config::{self, Config};
 use crate::{http, logging, router};
+use hoglake_catalog::{Catalog, Options, migrations};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -39,11 +40,28 @@ async fn serve(config: Config) -> Result<(), Failure> {
         .map_err(|error| Failure::at(format!("cannot listen on {address} (--listen, HOGLAKE_LISTEN)"), error))?;
     let address = listener.local_addr().map_err(|error| Failure::at("cannot listen", error))?;
     tokio::spawn(auth.clone().keep_fresh());
-    let app = App::new(Parts { config, auth });
+    let catalog = open_catalog(&config).await?;
+    let app = App::new(Parts { config, auth, catalog });
     tracing::info!(%address, "listening");
     http::serve(listener, router::router(&app), &app.config.http, stop).await;
+    app.catalog.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Migrates the database and opens the store.
+async fn open_catalog(config: &Config) -> Result<Catalog, Failure> {
+    let url = config
+        .database
+        .url()?
+        .ok_or_else(|| Failure::at("cannot start", "HOGLAKE_DATABASE_URL (--database-url) must be set"))?;
+    let mut options = Options::new(url.expose());
+    options.pool_size = config.database.db_pool_size;
+    options.commit_lock_timeout = config.commit.lock_timeout();
+    let report =
+        migrations::migrate(&options).await.map_err(|error| Failure::at("cannot migrate the database", error))?;
+    tracing::info!(version = report.version, applied = report.applied.len(), "schema is current");
+    Catalog::open(options).map_err(|error| Failure::at("cannot open the catalog database", error))
 }
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process at once.
