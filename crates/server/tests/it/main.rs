@@ -1,1 +1,3 @@
 //! The server as its clients meet it.
+
+mod contract;

@@ -1,0 +1,100 @@
+"""Fixtures: one real server for the whole run, one fresh catalog a test."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import re
+import shutil
+
+import duckdb
+import duckdb_extension_httpfs
+import pytest
+from pyhoglake import HoglakeClient, S3Config
+
+from contract import judged
+from lake import Lake, client
+from server import Server
+
+S3_KEY, S3_SECRET = "hoglake", "hoglake123"
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server():
+    running = Server().start()
+    yield running
+    code = running.stop()
+    faults = running.faults()
+    assert code == 0, f"the server ended with {code}:\n{running.tail()}"
+    assert not faults, "the server's log tells of faults:\n" + "\n".join(faults[:20])
+    shutil.rmtree(running.state)
+
+
+@pytest.fixture(scope="session")
+def api(server):
+    with client(server.url) as http:
+        yield http
+
+
+@pytest.fixture
+def name(request) -> str:
+    """A catalog name of this test's own."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    return f"c{next(NUMBERS)}-{words}"[:63].rstrip("-")
+
+
+@pytest.fixture
+def bare(api, name) -> Lake:
+    """A fresh catalog."""
+    return Lake(api, name).create()
+
+
+@pytest.fixture
+def lake(bare) -> Lake:
+    """A fresh catalog with namespace `ns` and table `ns.t`: head is 2."""
+    bare.namespace()
+    bare.table()
+    return bare
+
+
+@pytest.fixture(scope="session")
+def s3(server) -> S3Config:
+    return S3Config(
+        access_key=S3_KEY, secret_key=S3_SECRET, endpoint_override=f"http://{server.s3_endpoint}", region="us-east-1"
+    )
+
+
+@pytest.fixture(scope="session")
+def filesystem(s3):
+    """The lake's object store, for pyarrow. Keys begin with the bucket."""
+    return s3.filesystem()
+
+
+@pytest.fixture(scope="session")
+def hog(server, s3):
+    """pyhoglake as published; its traffic is held against the contract too."""
+    with HoglakeClient(server.url, s3=s3) as made:
+        made._http.event_hooks["response"].append(judged)
+        yield made
+
+
+@pytest.fixture
+def catalog(hog, name):
+    """A fresh pyhoglake catalog."""
+    return hog.create_catalog(name, f"s3://lake/{name}")
+
+
+@pytest.fixture(scope="session")
+def duck(server):
+    """DuckDB that reads the lake's object store."""
+    made = duckdb.connect()
+    folder = pathlib.Path(duckdb_extension_httpfs.__file__).parent
+    (extension,) = folder.rglob(f"v{duckdb.__version__}/httpfs.duckdb_extension")
+    made.execute(f"LOAD '{extension}'")
+    made.execute(
+        f"CREATE SECRET lake (TYPE s3, KEY_ID '{S3_KEY}', SECRET '{S3_SECRET}', REGION 'us-east-1', "
+        f"ENDPOINT '{server.s3_endpoint}', URL_STYLE 'path', USE_SSL false)"
+    )
+    yield made
+    made.close()
