@@ -15,6 +15,7 @@ pub mod idempotency;
 pub mod lock;
 pub mod migrations;
 pub mod options;
+pub mod probe;
 pub mod transaction;
 
 pub use error::{Error, Result};

@@ -1,8 +1,11 @@
 //! What every handler can reach.
 
+use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::health::Health;
 use hoglake_catalog::Catalog;
+use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
 
 /// The server's parts, shared by all requests.
@@ -13,10 +16,16 @@ pub struct App(Arc<Parts>);
 pub struct Parts {
     /// The settings that the server was started with.
     pub config: Config,
-    /// Who may do what.
-    pub auth: Authenticator,
     /// The store.
     pub catalog: Catalog,
+    /// Who may do what.
+    pub auth: Authenticator,
+    /// The audit trail.
+    pub audit: Audit,
+    /// Probes of the database.
+    pub health: Health,
+    /// What `/metrics` shows.
+    pub metrics: PrometheusHandle,
 }
 
 impl App {

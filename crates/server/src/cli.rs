@@ -1,6 +1,8 @@
 //! The command line.
 
+mod database;
 mod failure;
+mod migrate;
 mod openapi;
 mod parse;
 mod serve;
@@ -24,6 +26,10 @@ enum Command {
     ///
     /// Without --database-url, a private Postgres runs in --state-dir and stops with the server.
     Serve(Box<Config>),
+    /// Bring the database's schema up to date, and exit
+    ///
+    /// `serve` does the same when it starts.
+    Migrate(Box<migrate::Migrate>),
     /// Print the contract
     Openapi(openapi::Openapi),
     /// Manage bearer tokens
@@ -39,6 +45,7 @@ pub fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Serve(config) => serve::run(*config),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Openapi(openapi) => openapi.run(),
         Command::Token(token) => token.run(),
     };

@@ -8,11 +8,15 @@
 
 pub mod api;
 pub mod app;
+pub mod audit;
 pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod contract;
+pub mod embedded_postgres;
+pub mod health;
 pub mod http;
 pub mod logging;
+pub mod metrics;
 pub mod operation;
 pub mod router;

@@ -2,7 +2,9 @@
 
 use crate::api::{self, not_implemented};
 use crate::app::App;
+use crate::health;
 use crate::http;
+use crate::metrics;
 use crate::operation::{Operation, delete, get, patch, post, put};
 use axum::Router;
 
@@ -67,10 +69,19 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
+/// What the server offers outside `/v1`: probes and metrics.
+fn operational() -> Vec<Operation> {
+    vec![
+        get("/livez", "livez", health::livez),
+        get("/healthz", "healthz", health::healthz),
+        get("/metrics", "metrics", metrics::render),
+    ]
+}
+
 /// The whole server: every operation behind its guard, the manners of HTTP around them.
 pub fn router(app: &App) -> Router {
     let mut router = Router::new();
-    for operation in operations() {
+    for operation in operations().into_iter().chain(operational()) {
         let (path, handler) = operation.guarded(app.clone());
         router = router.route(path, handler);
     }

@@ -1,6 +1,6 @@
 //! The guard in front of every operation: names it for metrics and logs, and checks the caller.
 
-use super::{Identity, Requirement};
+use super::{Identity, Place, Requirement};
 use crate::api::error::ApiError;
 use crate::app::App;
 use crate::operation::OperationId;
@@ -38,7 +38,7 @@ pub async fn check(
 }
 
 fn authorize(guard: &Guard, headers: &HeaderMap, catalog: Option<&str>) -> Result<Identity, Refusal> {
-    if !guard.app.auth.is_required() {
+    if !guard.app.auth.is_required() || guard.requirement.place == Place::Nowhere {
         return Ok(Identity::anonymous());
     }
     let unauthenticated = |detail: &str| Refusal::new(ErrorCode::Unauthenticated, detail);

@@ -9,6 +9,8 @@ pub enum Place {
     Catalog,
     /// In all catalogs: the operation is not about one that exists.
     Everywhere,
+    /// Nowhere: everybody may, without a token.
+    Nowhere,
     /// Anywhere: a token that may do anything at all will do, and the handler shows only what it may see.
     Anywhere,
 }
@@ -30,8 +32,9 @@ impl Requirement {
     #[rustfmt::skip]
     pub fn of(id: &str) -> Option<Self> {
         use Access::{Admin, Read, Write};
-        use Place::{Anywhere, Catalog, Everywhere};
+        use Place::{Anywhere, Catalog, Everywhere, Nowhere};
         let (access, place) = match id {
+            "livez" | "healthz" => (Read, Nowhere),
             "listCatalogs" | "getInstanceInfo" => (Read, Anywhere),
             "createCatalog" => (Admin, Everywhere),
             "convertTable" => (Write, Everywhere),
@@ -58,7 +61,7 @@ impl Requirement {
         match (self.place, catalog) {
             (Place::Catalog, Some(catalog)) => identity.may(self.access, catalog),
             (Place::Catalog | Place::Everywhere, _) => identity.may_everywhere(self.access),
-            (Place::Anywhere, _) => true,
+            (Place::Anywhere | Place::Nowhere, _) => true,
         }
     }
 
@@ -66,7 +69,7 @@ impl Requirement {
     pub fn scope(self, catalog: Option<&str>) -> String {
         let catalog = match self.place {
             Place::Catalog => catalog.unwrap_or("*"),
-            Place::Everywhere | Place::Anywhere => "*",
+            Place::Everywhere | Place::Anywhere | Place::Nowhere => "*",
         };
         format!("{catalog}:{}", self.access.as_str())
     }

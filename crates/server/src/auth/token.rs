@@ -56,7 +56,9 @@ impl FromStr for TokenHash {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || "the hash must be sha256: and 64 hexadecimal digits".to_owned();
-        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii());
+        let digits = text
+            .strip_prefix("sha256:")
+            .filter(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
         let digits = digits.ok_or_else(wrong)?;
         let mut hash = [0u8; 32];
         for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {

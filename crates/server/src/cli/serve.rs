@@ -1,11 +1,16 @@
 //! `hoglake serve`
 
+use super::database::Database;
 use super::failure::Failure;
 use crate::app::{App, Parts};
+use crate::audit::Audit;
 use crate::auth::Authenticator;
+use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
-use crate::{http, logging, router};
-use hoglake_catalog::{Catalog, Options, migrations};
+use crate::health::Health;
+use crate::{http, logging, metrics, router};
+use hoglake_catalog::Catalog;
+use hoglake_catalog::probe::Probe;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,7 +22,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     runtime(config.http.worker_threads)?.block_on(serve(config))
 }
 
-fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
     let threads = match threads {
         0 => std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)),
         threads => threads,
@@ -34,34 +39,47 @@ fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
 async fn serve(config: Config) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let auth = Authenticator::load(config.auth.tokens_file.clone())?;
+    let audit = Audit::open(config.log.audit_log.as_ref().unwrap_or(&AuditPlace::Stdout))?;
+    // Bound first: a taken port should not cost a start of Postgres.
     let address = config.http.address();
     let listener = TcpListener::bind(address)
         .await
-        .map_err(|error| Failure::at(format!("cannot listen on {address} (--listen, HOGLAKE_LISTEN)"), error))?;
-    let address = listener.local_addr().map_err(|error| Failure::at("cannot listen", error))?;
-    tokio::spawn(auth.clone().keep_fresh());
-    let catalog = open_catalog(&config).await?;
-    let app = App::new(Parts { config, auth, catalog });
-    tracing::info!(%address, "listening");
-    http::serve(listener, router::router(&app), &app.config.http, stop).await;
-    app.catalog.close().await;
+        .map_err(|error| Failure::at(format!("cannot listen on {address} (HOGLAKE_LISTEN, --listen)"), error))?;
+    let database = Database::start(&config.database, Some(&config.commit)).await?;
+    let served = serve_on(listener, config, &database, auth, audit.clone(), stop).await;
+    database.stop().await;
+    audit.flush();
     tracing::info!("stopped");
-    Ok(())
+    served
 }
 
-/// Migrates the database and opens the store.
-async fn open_catalog(config: &Config) -> Result<Catalog, Failure> {
-    let url = config
-        .database
-        .url()?
-        .ok_or_else(|| Failure::at("cannot start", "HOGLAKE_DATABASE_URL (--database-url) must be set"))?;
-    let mut options = Options::new(url.expose());
-    options.pool_size = config.database.db_pool_size;
-    options.commit_lock_timeout = config.commit.lock_timeout();
-    let report =
-        migrations::migrate(&options).await.map_err(|error| Failure::at("cannot migrate the database", error))?;
-    tracing::info!(version = report.version, applied = report.applied.len(), "schema is current");
-    Catalog::open(options).map_err(|error| Failure::at("cannot open the catalog database", error))
+async fn serve_on(
+    listener: TcpListener,
+    config: Config,
+    database: &Database,
+    auth: Authenticator,
+    audit: Audit,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        migrated = database.migrate() => drop(migrated?),
+        () = stop.as_mut() => return Ok(()),
+    }
+    let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);
+    let catalog = Catalog::open(database.options.clone()).map_err(open)?;
+    let probe = Probe::open(&database.options).map_err(open)?;
+    let metrics = metrics::install().map_err(|error| Failure::at("cannot record metrics", error))?;
+    tokio::spawn(metrics::upkeep(metrics.clone()));
+    tokio::spawn(auth.clone().keep_fresh());
+
+    let address = listener.local_addr().map_err(|error| Failure::at("cannot listen", error))?;
+    let health = Health::new(probe, config.database.health_timeout_ms);
+    let app = App::new(Parts { config, catalog: catalog.clone(), auth, audit, health, metrics });
+    tracing::info!(%address, "listening");
+    http::serve(listener, router::router(&app), &app.config.http, stop).await;
+    catalog.close().await;
+    Ok(())
 }
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process at once.

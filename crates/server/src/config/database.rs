@@ -66,7 +66,7 @@ impl DatabaseConfig {
             .ok_or_else(|| ConfigError("HOGLAKE_STATE_DIR (--state-dir) must be set: HOME is not".to_owned()))
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.database_url.is_none() {
             for (set, name) in
                 [(self.db_user.is_some(), "HOGLAKE_DB_USER"), (self.db_password.is_some(), "HOGLAKE_DB_PASSWORD")]

@@ -34,7 +34,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut values = parts.headers.get_all("idempotency-key").iter();
-        let with = |key| Self { key, method: parts.method.clone(), path: parts.uri.path().to_owned() };
+        let with = |key| Self { key, method: parts.method.clone(), path: target(parts) };
         let Some(value) = values.next() else { return Ok(with(None)) };
         let key = value.as_bytes();
         let valid = (1..=255).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic) && values.next().is_none();
@@ -46,4 +46,9 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
             .into()),
         }
     }
+}
+
+/// Path and query: an operation may take part of what it is to do from the query.
+fn target(parts: &Parts) -> String {
+    parts.uri.path_and_query().map_or_else(|| parts.uri.path().to_owned(), ToString::to_string)
 }

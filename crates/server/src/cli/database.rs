@@ -1,0 +1,74 @@
+//! The database of a command: the one that was named, or a private one that runs as long as the command.
+
+use super::failure::Failure;
+use crate::api::error::chain;
+use crate::config::commit::CommitConfig;
+use crate::config::database::DatabaseConfig;
+use crate::embedded_postgres::EmbeddedPostgres;
+use hoglake_catalog::{Options, migrations};
+use hoglake_model::ErrorCode;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a database may take to come up that is started together with the server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database that answers.
+pub(super) struct Database {
+    /// How to open the catalog on it.
+    pub(super) options: Options,
+    embedded: Option<EmbeddedPostgres>,
+}
+
+impl Database {
+    /// Starts the private Postgres unless a database is named.
+    pub(super) async fn start(config: &DatabaseConfig, commit: Option<&CommitConfig>) -> Result<Self, Failure> {
+        let (url, embedded) = match config.url()? {
+            Some(url) => {
+                tracing::info!(database = %url, "using the database that was named");
+                (url.expose().to_owned(), None)
+            }
+            None => {
+                let embedded = EmbeddedPostgres::start(&config.state_dir()?, config.pg_bin.as_deref())
+                    .await
+                    .map_err(|error| Failure::at("the private Postgres does not run", error))?;
+                (embedded.url().to_owned(), Some(embedded))
+            }
+        };
+        let mut options = Options::new(url);
+        options.pool_size = config.db_pool_size;
+        if let Some(commit) = commit {
+            options.commit_lock_timeout = commit.lock_timeout();
+        }
+        Ok(Self { options, embedded })
+    }
+
+    /// Brings the schema up to date, waiting for a database that is only just starting.
+    pub(super) async fn migrate(&self) -> Result<migrations::Report, Failure> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let error = match migrations::migrate(&self.options).await {
+                Ok(report) => {
+                    if !report.applied.is_empty() {
+                        tracing::info!(applied = report.applied.len(), version = report.version, "schema migrated");
+                    }
+                    return Ok(report);
+                }
+                Err(error) => error,
+            };
+            let unavailable = error.refusal().is_some_and(|refusal| refusal.code == ErrorCode::Unavailable);
+            if !unavailable || Instant::now() > deadline {
+                return Err(Failure::at("the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)", error));
+            }
+            tracing::warn!(error = chain(&error), "the database does not answer yet");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Stops the private Postgres.
+    pub(super) async fn stop(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+    }
+}
