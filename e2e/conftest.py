@@ -12,12 +12,51 @@ import duckdb_extension_httpfs
 import pytest
 from pyhoglake import HoglakeClient, S3Config
 
-from contract import judged
+from contract import CONTRACT, judged
 from lake import Lake, client
 from server import Server
 
 S3_KEY, S3_SECRET = "hoglake", "hoglake123"
 NUMBERS = itertools.count(1)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--whole-contract",
+        action="store_true",
+        help="fail unless every operation of the contract was asked for, and every refusal it declares was seen",
+    )
+
+
+def unasked() -> list[str]:
+    """Operations without a success, and statuses that a client can provoke but no test did."""
+    # Provoking these takes a broken server, or (410 on some) an expired history.
+    beyond = {"401", "403", "408", "410", "500", "503"}
+    missing = []
+    for operation in CONTRACT.operations:
+        seen = {str(status) for status in CONTRACT.seen[operation.id]}
+        built = seen != {"501"}
+        if not any(status[0] == "2" for status in seen) and built:
+            missing.append(f"{operation.id}: no success ({', '.join(sorted(seen)) or 'never asked for'})")
+        provocable = {"400", "404", "409", "413", "422"} & set(operation.responses) if built and operation.body_schema else set()
+        missing += [f"{operation.id}: never {status}" for status in sorted(provocable - seen - beyond)]
+    return missing
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    if session.config.getoption("--whole-contract") and exitstatus == pytest.ExitCode.OK and unasked():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.getoption("--whole-contract"):
+        terminalreporter.section("the contract")
+        missing = unasked()
+        for line in missing:
+            terminalreporter.line(line)
+        asked = sum(1 for o in CONTRACT.operations if CONTRACT.seen[o.id])
+        terminalreporter.line(f"{asked} of {len(CONTRACT.operations)} operations asked for, {len(missing)} gaps")
 
 
 @pytest.fixture(scope="session")

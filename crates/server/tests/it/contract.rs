@@ -3,10 +3,10 @@
 //! That every operation is also asked for in a test is checked where the asking happens: the end-to-end suite records
 //! what it asked and fails when an operation is missing (`e2e/conftest.py`, `--whole-contract`).
 
+use hoglake_model::ErrorCode;
 use hoglake_server::auth::Requirement;
 use hoglake_server::contract::{CATALOG, CONVERSION};
 use hoglake_server::router::operations;
-use hoglake_model::ErrorCode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,7 +102,8 @@ fn every_change_can_be_repeated_safely() {
                 .is_some_and(|all| all.iter().any(|p| p["$ref"] == "#/components/parameters/idempotencyKey"));
             // Verification is asked for with POST and changes nothing.
             assert_eq!(keyed, method != "get" && id != "runVerify", "{method} {path}");
-            let statuses: BTreeSet<&str> = operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
+            let statuses: BTreeSet<&str> =
+                operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
             for status in ["400", "401", "403", "500", "503"] {
                 assert!(statuses.contains(status), "{id} does not declare {status}");
             }
