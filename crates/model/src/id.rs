@@ -62,4 +62,7 @@ impl SnapshotId {
 impl FieldId {
     /// Parquet field id of the `_hog_row_id` column that compaction writes.
     pub const ROW_ID: Self = Self(2_147_483_646);
+
+    /// Largest field id that a column may get.
+    pub const LAST_COLUMN: Self = Self(Self::ROW_ID.0 - 1);
 }

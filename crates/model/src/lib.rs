@@ -5,15 +5,18 @@
 //! are functions in this crate, so that they can be property-tested and read as the specification.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod alter;
 pub mod bounds;
 pub mod column_type;
 pub mod commit;
+pub mod definition;
 pub mod id;
 pub mod location;
 pub mod name;
 pub mod refusal;
 pub mod snapshot;
 pub mod table;
+pub mod timestamp;
 
 pub use bounds::{Bounds, BoundsBuilder, ClaimedStats, ColumnStats, Comparison, Datum};
 pub use column_type::{ColumnType, DecimalType};
@@ -21,3 +24,4 @@ pub use id::{CatalogId, FieldId, FileId, NamespaceId, SnapshotId, SpecId, TableI
 pub use location::{Location, Root};
 pub use name::{CatalogName, Identifier};
 pub use refusal::{ErrorCode, Refusal};
+pub use snapshot::SnapshotSelector;
