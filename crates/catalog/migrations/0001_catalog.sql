@@ -81,6 +81,7 @@ create table namespace (
   primary key (catalog_id, namespace_id)
 );
 create unique index namespace_live_name on namespace (catalog_id, name) where end_snapshot is null;
+create index namespace_by_name on namespace (catalog_id, name, begin_snapshot);
 
 -- One row per incarnation, never deleted: consumers keep the last name of a dropped table.
 create table table_identity (
@@ -232,6 +233,8 @@ create index data_file_by_begin on data_file (catalog_id, table_id, begin_snapsh
 -- expiry, and the ended part of a scan in the past
 create index data_file_ended on data_file (catalog_id, table_id, end_snapshot) where end_snapshot is not null;
 create index data_file_pending on data_file (catalog_id, data_file_id) where end_snapshot is null and stats_state = 'pending';
+-- how many files of a table could bind columns by name: the guard of rename_column
+create index data_file_pending_by_table on data_file (catalog_id, table_id) where end_snapshot is null and stats_state = 'pending';
 create index data_file_failed on data_file (catalog_id, data_file_id) where end_snapshot is null and stats_state = 'failed';
 create index data_file_idless on data_file (catalog_id, table_id) where end_snapshot is null and missing_field_ids;
 -- liveness of a path across all catalogs; 8 bytes of hash instead of 175 of path, rechecked against the path

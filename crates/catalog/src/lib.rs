@@ -16,6 +16,8 @@ pub mod lock;
 pub mod migrations;
 pub mod options;
 pub mod probe;
+pub mod snapshots;
+pub mod tables;
 pub mod transaction;
 
 pub use error::{Error, Result};

@@ -199,5 +199,5 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AlterO
     if ops.is_empty() { Err(serde::de::Error::custom("ops must hold at least one operation")) } else { Ok(ops) }
 }
 
-#[cfg(test)]
-mod tests;
+
+

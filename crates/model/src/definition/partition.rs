@@ -85,9 +85,9 @@ impl Transform {
         };
         match param {
             None => Ok(transform),
-            Some(_) => Err(Refusal::validation(format!(
-                "transform `{name}` takes no `transform_param`; only `bucket` does"
-            ))),
+            Some(_) => {
+                Err(Refusal::validation(format!("transform `{name}` takes no `transform_param`; only `bucket` does")))
+            }
         }
     }
 
@@ -166,9 +166,8 @@ mod tests {
 
     #[test]
     fn fields_are_written_as_the_contract_has_them() {
-        let json = |transform| {
-            serde_json::to_string(&PartitionField { source_field_id: FieldId(3), transform }).unwrap()
-        };
+        let json =
+            |transform| serde_json::to_string(&PartitionField { source_field_id: FieldId(3), transform }).unwrap();
         assert_eq!(json(Transform::Day), r#"{"source_field_id":3,"transform":"day"}"#);
         assert_eq!(json(Transform::Bucket(16)), r#"{"source_field_id":3,"transform":"bucket","transform_param":16}"#);
     }
