@@ -1,10 +1,11 @@
 //! File and table-format codecs, and the engine that translates one table format into another.
 //!
 //! **Architecture invariant:** no format module imports another; they meet in [`hoglake_model::table`] and [`sync`].
-//! Files and stores ([`deletion_vector`], [`puffin`], [`store`]) know no table format.
+//! Files and stores ([`parquet`], [`deletion_vector`], [`puffin`], [`store`]) know no table format.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod deletion_vector;
+pub mod parquet;
 pub mod puffin;
 pub mod store;
 pub mod sync;

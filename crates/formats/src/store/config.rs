@@ -36,7 +36,7 @@ pub struct StoreConfig {
     pub s3: S3Config,
     /// Google Cloud Storage.
     pub gcs: GcsConfig,
-    /// Azure Blob Storage and OneLake.
+    /// Azure Blob Storage and `OneLake`.
     pub azure: AzureConfig,
 }
 

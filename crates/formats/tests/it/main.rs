@@ -1,5 +1,14 @@
 //! Tests of the codecs against files written by others, hostile bytes, and readers of other projects.
 
 mod deletion_vector;
+mod footer;
 mod judges;
 mod puffin;
+
+/// Installs the crypto provider that the binary installs at start.
+pub fn install_crypto_provider() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        rustls::crypto::ring::default_provider().install_default().unwrap();
+    });
+}
