@@ -1,6 +1,7 @@
 //! The command line.
 
 mod database;
+mod dev;
 mod failure;
 mod migrate;
 mod openapi;
@@ -26,6 +27,10 @@ enum Command {
     ///
     /// Without --database-url, a private Postgres runs in --state-dir and stops with the server.
     Serve(Box<Config>),
+    /// Serve everything on one machine: the APIs, their Postgres, and an S3 endpoint over a folder
+    ///
+    /// Prints the endpoints, the keys and a first session to paste.
+    Dev(Box<dev::Dev>),
     /// Bring the database's schema up to date, and exit
     ///
     /// `serve` does the same when it starts.
@@ -45,6 +50,7 @@ pub fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Serve(config) => serve::run(*config),
+        Command::Dev(dev) => dev.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::Openapi(openapi) => openapi.run(),
         Command::Token(token) => token.run(),

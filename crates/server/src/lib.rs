@@ -13,6 +13,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod contract;
+pub mod dev;
 pub mod embedded_postgres;
 pub mod health;
 pub mod http;

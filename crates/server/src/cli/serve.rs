@@ -9,8 +9,10 @@ use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
 use crate::health::Health;
 use crate::{http, logging, metrics, router};
+use futures::FutureExt;
 use hoglake_catalog::Catalog;
 use hoglake_catalog::probe::Probe;
+use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -37,53 +39,70 @@ pub(super) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
-    let stop = stop_signal()?;
-    let auth = Authenticator::load(config.auth.tokens_file.clone())?;
-    let audit = Audit::open(config.log.audit_log.as_ref().unwrap_or(&AuditPlace::Stdout))?;
+    let stop = stop_signal()?.shared();
     // Bound first: a taken port should not cost a start of Postgres.
-    let address = config.http.address();
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::at(format!("cannot listen on {address} (HOGLAKE_LISTEN, --listen)"), error))?;
+    let listener = bind(config.http.address(), "HOGLAKE_LISTEN, --listen").await?;
     let database = Database::start(&config.database, Some(&config.commit)).await?;
-    let served = serve_on(listener, config, &database, auth, audit.clone(), stop).await;
+    let server = Server::prepare(config, &database, stop.clone()).await;
+    let served = match server {
+        Ok(Some(server)) => {
+            server.run(listener, stop).await;
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(failure) => Err(failure),
+    };
     database.stop().await;
-    audit.flush();
     tracing::info!("stopped");
     served
 }
 
-async fn serve_on(
-    listener: TcpListener,
-    config: Config,
-    database: &Database,
-    auth: Authenticator,
-    audit: Audit,
-    stop: impl Future<Output = ()>,
-) -> Result<(), Failure> {
-    let mut stop = std::pin::pin!(stop);
-    tokio::select! {
-        migrated = database.migrate() => drop(migrated?),
-        () = stop.as_mut() => return Ok(()),
-    }
-    let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);
-    let catalog = Catalog::open(database.options.clone()).map_err(open)?;
-    let probe = Probe::open(&database.options).map_err(open)?;
-    let metrics = metrics::install().map_err(|error| Failure::at("cannot record metrics", error))?;
-    tokio::spawn(metrics::upkeep(metrics.clone()));
-    tokio::spawn(auth.clone().keep_fresh());
+/// Takes the address; `setting` is where it comes from.
+pub(super) async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| Failure::at(format!("cannot listen on {address} ({setting})"), error))
+}
 
-    let address = listener.local_addr().map_err(|error| Failure::at("cannot listen", error))?;
-    let health = Health::new(probe, config.database.health_timeout_ms);
-    let app = App::new(Parts { config, catalog: catalog.clone(), auth, audit, health, metrics });
-    tracing::info!(%address, "listening");
-    http::serve(listener, router::router(&app), &app.config.http, stop).await;
-    catalog.close().await;
-    Ok(())
+/// A server that lacks only its listener.
+pub(super) struct Server(App);
+
+impl Server {
+    /// Brings the schema up to date and opens everything that a request needs; `None` when `stop` comes first.
+    pub(super) async fn prepare(
+        config: Config,
+        database: &Database,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Self>, Failure> {
+        let auth = Authenticator::load(config.auth.tokens_file.clone())?;
+        let audit = Audit::open(config.log.audit_log.as_ref().unwrap_or(&AuditPlace::Stdout))?;
+        tokio::select! {
+            migrated = database.migrate() => drop(migrated?),
+            () = stop => return Ok(None),
+        }
+        let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);
+        let catalog = Catalog::open(database.options.clone()).map_err(open)?;
+        let probe = Probe::open(&database.options).map_err(open)?;
+        let health = Health::new(probe, config.database.health_timeout_ms);
+        let metrics = metrics::install().map_err(|error| Failure::at("cannot record metrics", error))?;
+        tokio::spawn(metrics::upkeep(metrics.clone()));
+        tokio::spawn(auth.clone().keep_fresh());
+        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, health, metrics }))))
+    }
+
+    /// Serves until `stop`, then answers what was accepted and closes the database.
+    pub(super) async fn run(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let Self(app) = self;
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "listening");
+        }
+        http::serve(listener, router::router(&app), &app.config.http, stop).await;
+        app.catalog.close().await;
+        app.audit.flush();
+    }
 }
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process at once.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let watch = |kind| signal(kind).map_err(|error| Failure::at("cannot watch signals", error));
     let (mut terminate, mut interrupt) = (watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?);
     Ok(async move {

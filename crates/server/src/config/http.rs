@@ -53,7 +53,7 @@ impl HttpConfig {
 }
 
 /// `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or `:8080` and `*:8080` for every interface.
-pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     let wrong = || "must be an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned();
     if let Ok(address) = text.parse() {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[command(next_help_heading = "Logs")]
 pub struct LogConfig {
     /// What to log: a level, or targets with levels such as `info,hoglake.http=debug`
-    #[arg(long, env = "HOGLAKE_LOG", value_name = "FILTER", default_value = "info,sqlx=warn")]
+    #[arg(long, env = "HOGLAKE_LOG", value_name = "FILTER", default_value = "info,sqlx=warn,s3s=warn,s3s_fs=warn")]
     pub log: String,
     /// How log lines look; auto is text on a terminal and json elsewhere
     #[arg(long, env = "HOGLAKE_LOG_FORMAT", value_name = "FORMAT", default_value = "auto")]
