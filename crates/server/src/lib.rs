@@ -14,6 +14,7 @@ pub mod cli;
 pub mod config;
 pub mod contract;
 pub mod dev;
+pub mod docs;
 pub mod embedded_postgres;
 pub mod health;
 pub mod http;

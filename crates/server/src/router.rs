@@ -2,6 +2,7 @@
 
 use crate::api::{self, not_implemented};
 use crate::app::App;
+use crate::docs;
 use crate::health;
 use crate::http;
 use crate::metrics;
@@ -69,12 +70,15 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// What the server offers outside `/v1`: probes and metrics.
+/// What the server offers outside `/v1`: probes, metrics, and the contracts.
 fn operational() -> Vec<Operation> {
     vec![
         get("/livez", "livez", health::livez),
         get("/healthz", "healthz", health::healthz),
         get("/metrics", "metrics", metrics::render),
+        get("/openapi.yaml", "catalogContract", docs::catalog_contract),
+        get("/openapi/conversion.yaml", "conversionContract", docs::conversion_contract),
+        get("/docs", "docs", docs::page),
     ]
 }
 

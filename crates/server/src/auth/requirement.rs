@@ -34,7 +34,7 @@ impl Requirement {
         use Access::{Admin, Read, Write};
         use Place::{Anywhere, Catalog, Everywhere, Nowhere};
         let (access, place) = match id {
-            "livez" | "healthz" => (Read, Nowhere),
+            "livez" | "healthz" | "catalogContract" | "conversionContract" | "docs" => (Read, Nowhere),
             "listCatalogs" | "getInstanceInfo" => (Read, Anywhere),
             "createCatalog" => (Admin, Everywhere),
             "convertTable" => (Write, Everywhere),
