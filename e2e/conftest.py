@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import pathlib
 import re
-import shutil
 
 import duckdb
 import duckdb_extension_httpfs
@@ -61,13 +60,11 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture(scope="session")
 def server():
-    running = Server().start()
-    yield running
-    code = running.stop()
-    faults = running.faults()
-    assert code == 0, f"the server ended with {code}:\n{running.tail()}"
-    assert not faults, "the server's log tells of faults:\n" + "\n".join(faults[:20])
-    shutil.rmtree(running.state)
+    with Server() as running:
+        yield running
+        code, faults = running.stop(), running.faults()
+        assert code == 0, f"the server ended with {code}:\n{running.tail()}"
+        assert not faults, "the server's log tells of faults:\n" + "\n".join(faults[:20])
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ class Server:
     """One running server. Its folder outlives `stop`, so that a test may start it again on the same state."""
 
     state: pathlib.Path = field(default_factory=lambda: pathlib.Path(tempfile.mkdtemp(prefix="hoglake-e2e-")))
+    flags: tuple = ()
     env: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     s3_port: int = field(default_factory=free_port)
@@ -56,13 +58,27 @@ class Server:
             *("--listen", f"127.0.0.1:{self.port}"),
             *("--s3-listen", self.s3_endpoint),
             *("--state-dir", self.state / "state"),
+            *self.flags,
         ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env={**os.environ, **self.env}, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
         return self
+
+    def __enter__(self) -> "Server":
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        """Ends the server whatever happened, and removes its folder when all went well."""
+        self.stop()
+        if exc[0] is None:
+            shutil.rmtree(self.state)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_WITHIN_SECONDS
@@ -93,9 +109,9 @@ class Server:
 
     def kill(self) -> None:
         """Ends the server without warning."""
-        self.process.kill()
-        self.process.wait()
-        self.process = None
+        process, self.process = self.process, None
+        process.kill()
+        process.wait()
 
     def tail(self, lines: int = 60) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
