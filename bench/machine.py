@@ -92,7 +92,7 @@ class Postgres:
 
     def url(self, database):
         """Over the unix socket, like the embedded Postgres."""
-        return f"postgres://postgres@/{database}?host={self.root}&port={self.port}"
+        return f"postgres:///{database}?user=postgres&host={self.root}&port={self.port}"
 
     def psql(self, database, sql, check=True):
         done = subprocess.run([self.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-f", "-"], input=sql, text=True,
@@ -132,7 +132,7 @@ class Server:
         self.process = subprocess.Popen([HOGLAKE, "serve"], env=env, stdout=self.log, stderr=self.log)
         while True:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://{self.address}/livez", timeout=1).read()
+                urllib.request.urlopen(f"http://{self.address}/v1/info", timeout=1).read()
                 break
             if self.process.poll() is not None or time.monotonic() - started > 20:
                 sys.exit("the server did not start:\n" + Path(self.log.name).read_text()[-2000:])

@@ -53,8 +53,8 @@ impl Catalog {
     /// # Errors
     /// [`Error::Database`] when `options.database_url` is not a Postgres URL.
     pub fn open(options: Options) -> Result<Self> {
-        let pool = options.pool(options.pool_size)?;
-        let commit_pool = options.pool(options.commit_pool_size)?;
+        let pool = options.request_pool()?;
+        let commit_pool = options.commit_pool()?;
         let inner = Inner {
             pool,
             commit_pool,

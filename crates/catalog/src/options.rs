@@ -61,13 +61,30 @@ impl Options {
         ]))
     }
 
-    pub(crate) fn pool(&self, size: u32) -> Result<PgPool> {
-        Ok(PgPoolOptions::new()
-            .max_connections(size)
-            .min_connections(0)
-            .acquire_timeout(Duration::from_secs(30))
-            .idle_timeout(Duration::from_secs(300))
-            .test_before_acquire(false)
-            .connect_lazy_with(self.connect_options()?))
+    /// The pool for requests. Connections are tried before they are handed out, so that a restart of Postgres shows as
+    /// nothing worse than a slower request.
+    pub(crate) fn request_pool(&self) -> Result<PgPool> {
+        Ok(pool_options(self.pool_size).connect_lazy_with(self.connect_options()?))
     }
+
+    /// The pool of the group committers. Their statements are index probes and inserts by arrays, whatever the tables
+    /// hold: one generic plan serves for all, and planning each time would cost more than executing. Plans that scan or
+    /// hash would be the planner's mistake about an empty table, kept long after the table has grown.
+    pub(crate) fn commit_pool(&self) -> Result<PgPool> {
+        let options = self.connect_options()?.options([
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        ]);
+        Ok(pool_options(self.commit_pool_size).test_before_acquire(false).connect_lazy_with(options))
+    }
+}
+
+fn pool_options(size: u32) -> PgPoolOptions {
+    PgPoolOptions::new()
+        .max_connections(size)
+        .min_connections(0)
+        .acquire_timeout(Duration::from_secs(30))
+        .idle_timeout(Duration::from_secs(300))
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(store: Catalog, catalog: CatalogId, mut queue: mpsc::Rec
     loop {
         let Some(first) = (match held.take() {
             Some(job) => Some(job),
-            None => queue.recv().await,
+            None => committer.next(&mut queue).await,
         }) else {
             return;
         };
@@ -34,12 +34,12 @@ pub(super) async fn run(store: Catalog, catalog: CatalogId, mut queue: mpsc::Rec
         committer.process(group).await;
         metrics::gauge!("hoglake_commit_queue_depth", "catalog" => committer.catalog.to_string())
             .set(queue.len() as f64);
-        if queue.is_empty() && held.is_none() {
-            // an idle catalog holds no connection
-            committer.connection = None;
-        }
     }
 }
+
+/// How long a committer without work keeps its connection: longer than the pause between two commits of one writer,
+/// shorter than anyone would notice that other catalogs wait for it.
+const IDLE_CONNECTION: Duration = Duration::from_millis(250);
 
 struct Committer {
     store: Catalog,
@@ -69,6 +69,17 @@ impl From<sqlx::Error> for Failure {
 }
 
 impl Committer {
+    /// The next job. A catalog without work gives its connection back.
+    async fn next(&mut self, queue: &mut mpsc::Receiver<Job>) -> Option<Job> {
+        if self.connection.is_some() {
+            match tokio::time::timeout(IDLE_CONNECTION, queue.recv()).await {
+                Ok(job) => return job,
+                Err(_) => self.connection = None,
+            }
+        }
+        queue.recv().await
+    }
+
     /// `first` and whatever waits behind it, as far as one transaction should hold. DDL goes alone, in its turn.
     fn drain(&self, first: Job, queue: &mut mpsc::Receiver<Job>, held: &mut Option<Job>) -> Vec<Job> {
         let options = self.store.options();
@@ -142,6 +153,7 @@ impl Committer {
     /// Runs one transaction for `jobs`; answers in their order.
     async fn attempt(&mut self, jobs: &[TakenJob]) -> Result<Vec<Result<Answer>>, Failure> {
         let deadline = earliest_deadline(jobs);
+        let held = self.connection.is_some();
         let mut connection = self.connect(deadline).await?;
         let outcome = self.commit_group(&mut connection, jobs, deadline).await;
         match outcome {
@@ -152,7 +164,13 @@ impl Committer {
             Err(Interrupted::Before(failure)) => {
                 // whatever state the session is in, it does not go back to the pool
                 connection.close_on_drop();
-                Err(failure)
+                match failure {
+                    // Postgres was restarted since the last commit: nothing was sent that could have taken effect
+                    Failure::Fault(Fault::Database(error)) if held && matches!(*error, sqlx::Error::Io(_)) => {
+                        Err(Failure::Busy)
+                    }
+                    failure => Err(failure),
+                }
             }
             Err(Interrupted::During(trace, answers)) => {
                 connection.close_on_drop();
