@@ -40,11 +40,12 @@ pub struct DdlTransaction<'a> {
     connection: &'a mut PgConnection,
     head: CatalogHead,
     changes: Vec<(&'static str, i64)>,
+    author: Option<String>,
 }
 
 impl<'a> DdlTransaction<'a> {
     pub(crate) fn new(connection: &'a mut PgConnection, head: CatalogHead) -> Self {
-        Self { connection, head, changes: Vec::new() }
+        Self { connection, head, changes: Vec::new(), author: None }
     }
 
     /// The connection, inside the transaction.
@@ -55,6 +56,11 @@ impl<'a> DdlTransaction<'a> {
     /// The catalog.
     pub fn catalog(&self) -> CatalogId {
         CatalogId(self.head.catalog_id)
+    }
+
+    /// The newest snapshot before this request: what the request finds live is visible here.
+    pub fn head(&self) -> SnapshotId {
+        SnapshotId(self.head.head_snapshot)
     }
 
     /// The snapshot that this request makes: head + 1.
@@ -97,6 +103,16 @@ impl<'a> DdlTransaction<'a> {
         self.changes.push((kind, id));
     }
 
+    /// The result of a request that answers with nothing else.
+    pub fn result(&self) -> CommitResult {
+        CommitResult { snapshot_id: self.snapshot(), schema_version: self.schema_version() }
+    }
+
+    /// Names the author of the snapshot, if one is known.
+    pub fn set_author(&mut self, author: Option<String>) {
+        self.author = author;
+    }
+
     /// Writes snapshot, changes and allocators; returns the transaction's id and the snapshot's time.
     pub(crate) async fn finish(self) -> Result<(String, DateTime<Utc>), sqlx::Error> {
         let (kinds, objects): (Vec<&str>, Vec<i64>) = self.changes.into_iter().unzip();
@@ -109,9 +125,19 @@ impl<'a> DdlTransaction<'a> {
             .bind(self.head.live_file_count)
             .bind(kinds)
             .bind(objects)
+            .bind(self.author)
             .fetch_one(self.connection)
             .await
     }
+}
+
+/// `CommitResult` of the contract: the snapshot that a request made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CommitResult {
+    /// The snapshot.
+    pub snapshot_id: SnapshotId,
+    /// The schema version since then.
+    pub schema_version: i64,
 }
 
 /// The body of a DDL request.

@@ -4,6 +4,10 @@
 //! requests store nothing: they changed nothing, and may succeed later. Keys live at least 24 hours and as long as
 //! their snapshot is retained.
 
+mod change;
+
+pub(crate) use change::answer;
+
 use hoglake_model::{CatalogId, Refusal, SnapshotId};
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;

@@ -9,16 +9,19 @@
 
 pub mod catalogs;
 pub mod commit;
+pub mod consumers;
 pub mod ddl;
 pub mod error;
 pub mod idempotency;
 pub mod lock;
 pub mod migrations;
+pub mod namespaces;
 pub mod options;
 pub mod probe;
 pub mod snapshots;
 pub mod tables;
 pub mod transaction;
+pub mod views;
 
 pub use error::{Error, Result};
 pub use options::Options;

@@ -37,3 +37,41 @@ pub async fn begin_locked(
     metrics::histogram!("hoglake_commit_lock_wait_seconds").record(started.elapsed().as_secs_f64());
     Ok(transaction)
 }
+
+/// First half of the key of the floor lock; locks of two numbers do not meet those of one.
+const FLOOR_NAMESPACE: i32 = 0x686f_676c;
+
+/// Keeps the floor of `catalog` where it is until the caller's transaction ends. Holders do not hinder each other, nor
+/// commits; [`move_floor`] waits for them all.
+///
+/// A consumer's offset is checked against the floor and stored under this lock, so that expiry, which reads the offsets
+/// under [`move_floor`], misses none that was accepted.
+///
+/// # Locks
+/// Shared. Take it in a statement of its own before reading the floor.
+///
+/// # Errors
+/// SQLSTATE 55P03 when the transaction's `lock_timeout` runs out.
+pub async fn hold_floor(connection: &mut PgConnection, catalog: CatalogId) -> Result<(), sqlx::Error> {
+    floor_lock(connection, catalog, "select pg_advisory_xact_lock_shared($1, hashint8($2))").await
+}
+
+/// Takes the right to advance the floor of `catalog` until the caller's transaction ends.
+///
+/// # Locks
+/// Exclusive; after the commit lock. Take it before reading the consumers' offsets.
+///
+/// # Errors
+/// SQLSTATE 55P03 when the transaction's `lock_timeout` runs out.
+pub async fn move_floor(connection: &mut PgConnection, catalog: CatalogId) -> Result<(), sqlx::Error> {
+    floor_lock(connection, catalog, "select pg_advisory_xact_lock($1, hashint8($2))").await
+}
+
+async fn floor_lock(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    statement: &'static str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(statement).bind(FLOOR_NAMESPACE).bind(catalog.0).execute(connection).await?;
+    Ok(())
+}

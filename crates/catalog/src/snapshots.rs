@@ -1,5 +1,9 @@
 //! Snapshots: resolve what a read means, list what happened.
 
+mod list;
+
+pub use list::{Snapshot, SnapshotChange, SnapshotCursor, SnapshotPage};
+
 use crate::{Catalog, Error, Result};
 use chrono::{DateTime, Utc};
 use hoglake_model::{CatalogId, Refusal, SnapshotId, SnapshotSelector, snapshot, timestamp};

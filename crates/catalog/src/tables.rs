@@ -1,8 +1,17 @@
 //! Tables: find one as of a snapshot, create, list, get, alter, drop.
 
+mod alter;
+mod columns;
+mod create;
 mod definition;
+mod drop;
+mod get;
+mod list;
 
+pub use create::CreateTable;
 pub use definition::definition_at;
+pub use get::Table;
+pub use list::TableSummary;
 
 use crate::Result;
 use crate::snapshots::ResolvedSnapshot;

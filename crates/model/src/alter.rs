@@ -13,8 +13,8 @@ mod rename_table;
 mod set_partition_spec;
 mod set_sort_order;
 
-use crate::definition::{ColumnDef, PartitionFieldDef, SortFieldDef, TableDefinition};
-use crate::{ErrorCode, Refusal};
+use crate::definition::{Column, ColumnDef, PartitionFieldDef, SortFieldDef, TableDefinition};
+use crate::{ErrorCode, FieldId, Refusal};
 use serde::{Deserialize, Deserializer};
 use std::collections::HashSet;
 
@@ -115,6 +115,24 @@ pub fn apply(
     Ok(evolved)
 }
 
+/// What of a table's columns changes between two definitions, version by version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ColumnDifference<'t> {
+    /// Columns whose version ends: dropped, or changed.
+    pub ended: Vec<FieldId>,
+    /// Columns whose version begins: added, or changed.
+    pub begun: Vec<&'t Column>,
+}
+
+impl<'t> ColumnDifference<'t> {
+    /// The difference from `before` to `after`. What came and went in between does not appear.
+    pub fn between(before: &TableDefinition, after: &'t TableDefinition) -> Self {
+        let ended = before.columns.iter().filter(|column| after.column_by_id(column.field_id) != Some(column));
+        let begun = after.columns.iter().filter(|column| before.column_by_id(column.field_id) != Some(column));
+        Self { ended: ended.map(|column| column.field_id).collect(), begun: begun.collect() }
+    }
+}
+
 fn apply_one(table: &mut TableDefinition, op: &AlterOp, surroundings: &mut Surroundings) -> Result<(), Refusal> {
     match op {
         AlterOp::AddColumn(column) => add_column::apply(table, column, surroundings),
@@ -198,6 +216,3 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AlterO
     let ops = Vec::deserialize(deserializer)?;
     if ops.is_empty() { Err(serde::de::Error::custom("ops must hold at least one operation")) } else { Ok(ops) }
 }
-
-
-

@@ -155,6 +155,52 @@ impl Ord for Location {
     }
 }
 
+/// The canonical spelling of a prefix under which objects lie: equal for all spellings of one place, so that text
+/// comparison finds overlaps. It need not parse as a location again.
+///
+/// A prefix with a scheme of its own (`memory://`, `hdfs://`) or without any is compared as it is written, without the
+/// slashes at its end.
+///
+/// # Errors
+/// 422 for a blank prefix, and as [`Location::parse`] for control characters, `.` and `..` segments and malformed
+/// locations of a known scheme.
+pub fn canonical_prefix(text: &str) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::validation("the data path is blank; give the object-store prefix of the files"));
+    }
+    match Location::parse(text) {
+        Ok(location) => {
+            let root = match &location.root {
+                Root::Local => "file://".to_owned(),
+                Root::S3 { bucket } => format!("s3://{bucket}"),
+                Root::Gcs { bucket } => format!("gs://{bucket}"),
+                Root::Azure { account, container } => {
+                    format!("abfs://{container}@{}", account.as_deref().unwrap_or_default())
+                }
+            };
+            Ok(if location.key.is_empty() { root } else { format!("{root}/{}", location.key) })
+        }
+        Err(refusal) if is_known(text) => Err(refusal),
+        Err(_) => {
+            let plain = text.trim_end_matches('/');
+            if plain.chars().any(char::is_control) {
+                return Err(refuse(text, "it has control characters"));
+            }
+            if plain.is_empty() || plain.split('/').any(|segment| matches!(segment, "." | "..")) {
+                return Err(refuse(text, "a `.` or `..` segment names no place reliably"));
+            }
+            Ok(plain.to_owned())
+        }
+    }
+}
+
+/// Whether `text` claims to be an absolute path or a URI of a scheme that [`Location`] knows.
+fn is_known(text: &str) -> bool {
+    const SCHEMES: [&str; 11] = ["file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "az"];
+    text.starts_with('/')
+        || text.split_once(':').is_some_and(|(scheme, _)| SCHEMES.iter().any(|s| s.eq_ignore_ascii_case(scheme)))
+}
+
 /// The root that `text` starts with and the length of its spelling.
 fn parse_root(text: &str) -> Result<(usize, Root), Refusal> {
     if text.starts_with('/') {
@@ -306,6 +352,21 @@ mod tests {
             "abfs://@a.dfs/k",
         ] {
             assert!(Location::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn canonical_prefixes_are_equal_for_one_place() {
+        let canonical = |text| canonical_prefix(text).unwrap();
+        for text in ["s3://b/lake", "s3a://b/lake/", "S3N://b/lake//"] {
+            assert_eq!(canonical(text), "s3://b/lake");
+        }
+        assert_eq!(canonical("/srv/lake/"), canonical("file:///srv/lake"));
+        assert_eq!(canonical("s3://b/"), "s3://b");
+        assert_eq!(canonical("memory://x/"), "memory://x");
+        assert_eq!(canonical("lake"), "lake");
+        for bad in ["", "  ", "s3://", "s3://b/../c", "s3://b/a\0", "memory://x/\n", "a/../b", "file://host/x"] {
+            assert!(canonical_prefix(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -122,7 +122,7 @@ impl TakenJob {
 }
 
 /// 503: the lock, or a connection to take it on, was not had within the budget.
-pub(super) fn lock_timeout() -> Error {
+pub(crate) fn lock_timeout() -> Error {
     metrics::counter!("hoglake_requests_shed_total", "reason" => "lock_timeout").increment(1);
     shed("waiting for the catalog's commit lock took longer than the commit budget").into()
 }

@@ -1,0 +1,3 @@
+-- Ends the live sort order of a table. $1 catalog_id bigint, $2 table_id bigint, $3 snapshot bigint. Index
+-- sort_spec_one_live.
+update sort_spec set end_snapshot = $3 where catalog_id = $1 and table_id = $2 and end_snapshot is null
