@@ -21,7 +21,7 @@ pub struct ResolvedSnapshot {
     pub head: SnapshotId,
     /// The floor.
     pub earliest: SnapshotId,
-    /// Whether the read named a snapshot, so that its answer never changes.
+    /// Whether the read named the snapshot by its id, so that its answer never changes.
     pub pinned: bool,
 }
 
@@ -77,7 +77,7 @@ pub async fn resolve(
             time,
             head,
             earliest: SnapshotId(earliest),
-            pinned: selector != SnapshotSelector::Head,
+            pinned: matches!(selector, SnapshotSelector::At(_)),
         }),
         _ => match moment {
             Some(moment) => Err(snapshot::expired_timestamp(moment, earliest, reached.as_deref()).into()),
