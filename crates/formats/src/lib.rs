@@ -6,6 +6,7 @@
 
 pub mod deletion_vector;
 pub mod parquet;
+pub mod delta;
 pub mod puffin;
 pub mod store;
 pub mod sync;

@@ -9,12 +9,16 @@
 
 mod engine;
 mod error;
+mod parquet_reader;
+mod root;
 mod source;
 mod target;
 mod watermark;
 
 pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
-pub use source::{BoxFuture, Changes, Deleted, FileStream, Snapshot, Source};
+pub use parquet_reader::ParquetObject;
+pub use root::{Listed, TableRoot, footer_record_count};
+pub use source::{BoxFuture, Changes, FileStream, Snapshot, Source};
 pub use target::{Commit, Committed, Files, Loaded, Target};
 pub use watermark::{WATERMARK_KEY, XTABLE_KEY, from_properties, to_properties, to_xtable};

@@ -59,6 +59,9 @@ pub enum Error {
         /// The store's own error.
         source: object_store::Error,
     },
+    /// The object store failed, or does not allow the location.
+    #[error(transparent)]
+    Access(#[from] crate::store::StoreError),
     /// A request that makes no sense, such as a location that does not parse.
     #[error(transparent)]
     Refused(#[from] hoglake_model::Refusal),

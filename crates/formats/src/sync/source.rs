@@ -1,9 +1,9 @@
 //! Reading a table, whatever its format.
 
 use super::Result;
+use crate::deletion_vector::DeletionVector;
 use futures::stream::BoxStream;
 use hoglake_model::table::{Change, DataFile, RowDeletes, TableFormat, TableState, Watermark};
-use roaring::RoaringTreemap;
 use std::sync::Arc;
 
 /// A boxed future, so that sources and targets can be chosen at run time.
@@ -35,7 +35,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// In the stream too: what can only be seen while reading (an unsupported delete kind, a damaged manifest).
-    fn snapshot<'a>(&'a self, head: &'a Arc<TableState>) -> BoxFuture<'a, Result<Snapshot<'a>>>;
+    fn snapshot(&self, head: &Arc<TableState>) -> BoxFuture<'_, Result<Snapshot<'_>>>;
 
     /// The commits after `since`, up to and including the version that [`head`](Self::head) returned.
     ///
@@ -45,14 +45,14 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// History that is no longer there is not an error but [`Changes::HistoryGone`], including when it turns out only
     /// while reading: the stream then ends with [`Error::NeedsFull`](super::Error::NeedsFull) before the gap.
-    fn changes<'a>(&'a self, since: &'a Watermark, head: &'a Arc<TableState>) -> BoxFuture<'a, Result<Changes<'a>>>;
+    fn changes(&self, since: &Watermark, head: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>>;
 
     /// Resolves the row-level deletes of one file of this source to row positions.
     ///
     /// # Errors
     /// [`Error::UnsupportedSource`](super::Error::UnsupportedSource) for kinds that need the data to be read
     /// (equality deletes, log files) unless the source was opened to do so.
-    fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<Deleted>>;
+    fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>>;
 
     /// The record count of a file whose metadata does not say: read from its footer.
     fn record_count<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<u64>>;
@@ -75,11 +75,4 @@ pub enum Changes<'a> {
         /// Why, for the report: names the missing commit.
         reason: String,
     },
-}
-
-/// The rows of a file that are deleted.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Deleted {
-    /// Row positions, from 0.
-    pub positions: RoaringTreemap,
 }

@@ -1,7 +1,9 @@
 //! Tests of the codecs against files written by others, hostile bytes, and readers of other projects.
 
+mod corpus;
 mod deletion_vector;
 mod footer;
+mod delta_source;
 mod judges;
 mod puffin;
 

@@ -1,0 +1,258 @@
+//! Reading checkpoints ("Checkpoint Schema", "V2 Spec"): Parquet by row group, JSON by line.
+
+use super::action::{Add, Format, Metadata, Pairs, Protocol, Sidecar, VectorDescriptor};
+use super::replay::{Decoder, Keys};
+use super::stats::{FileStats, Scratch};
+use crate::sync::{Error, ParquetObject, Result, TableRoot};
+use arrow::array::{Array, AsArray, MapArray, RecordBatch, StructArray};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+};
+use futures::TryStreamExt;
+use hoglake_model::table::{DataFile, FilePath, Primitive, Value};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::async_reader::{ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder};
+use std::borrow::Cow;
+
+const BATCH_ROWS: usize = 4096;
+
+type Builder = ParquetRecordBatchStreamBuilder<ParquetObject>;
+
+/// Everything in a checkpoint that is not a file action.
+#[derive(Debug, Default)]
+pub(super) struct Actions {
+    pub protocol: Option<Protocol>,
+    pub metadata: Option<Metadata>,
+    pub sidecars: Vec<Sidecar>,
+}
+
+async fn open(root: &TableRoot, key: &str) -> Result<Builder> {
+    let reader = root.parquet(&FilePath::Under(key.into()), None)?;
+    ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| damaged(root, key, &e))
+}
+
+fn damaged(root: &TableRoot, key: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::malformed(root.spell(key), error.to_string())
+}
+
+/// Projects the columns whose dotted path `keep` accepts.
+fn project(builder: &Builder, keep: impl Fn(&str) -> bool) -> ProjectionMask {
+    let schema = builder.parquet_schema();
+    let leaves = (0..schema.num_columns()).filter(|i| keep(&schema.column(*i).path().string()));
+    ProjectionMask::leaves(schema, leaves)
+}
+
+/// Reads `protocol`, `metaData` and `sidecar` of one Parquet part.
+pub(super) async fn actions(root: &TableRoot, key: &str, into: &mut Actions) -> Result<()> {
+    let builder = open(root, key).await?;
+    let mask =
+        project(&builder, |path| ["protocol.", "metaData.", "sidecar."].iter().any(|prefix| path.starts_with(prefix)));
+    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+    let mut stream = stream.map_err(|e| damaged(root, key, &e))?;
+    while let Some(batch) = stream.try_next().await.map_err(|e| damaged(root, key, &e))? {
+        let rows = |name: &str| {
+            let column = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
+            column.into_iter().flat_map(|c| (0..c.len()).filter(|i| c.is_valid(*i)).map(move |i| (c, i)))
+        };
+        for (column, row) in rows("protocol") {
+            let int = |name| integer(column, name, row).and_then(|n| i32::try_from(n).ok());
+            let (Some(reader), Some(writer)) = (int("minReaderVersion"), int("minWriterVersion")) else { continue };
+            into.protocol = Some(Protocol {
+                min_reader_version: reader,
+                min_writer_version: writer,
+                reader_features: strings(column, "readerFeatures", row),
+                writer_features: strings(column, "writerFeatures", row),
+            });
+        }
+        for (column, row) in rows("metaData") {
+            let text = |name| string(column, name, row).map(str::to_owned);
+            let Some(schema_string) = text("schemaString") else { continue };
+            let format = column.column_by_name("format").and_then(|c| c.as_struct_opt());
+            into.metadata = Some(Metadata {
+                id: text("id").unwrap_or_default(),
+                name: text("name"),
+                description: text("description"),
+                format: format.and_then(|f| string(f, "provider", row)).map(|p| Format { provider: p.to_owned() }),
+                schema_string,
+                partition_columns: strings(column, "partitionColumns", row),
+                configuration: Some(
+                    pairs(column, "configuration", row)
+                        .into_iter()
+                        .map(|(k, v)| (k.into_owned(), v.map(Cow::into_owned)))
+                        .collect(),
+                ),
+                created_time: integer(column, "createdTime", row),
+            });
+        }
+        for (column, row) in rows("sidecar") {
+            if let Some(path) = string(column, "path", row) {
+                into.sidecars.push(Sidecar { path: path.to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Streams batches of the `add` actions of one Parquet file; the flag says whether only typed statistics exist.
+pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(ParquetRecordBatchStream<ParquetObject>, bool)> {
+    let builder = open(root, key).await?;
+    let typed_only = !has_json_stats(&builder);
+    let mask = project(&builder, |path| {
+        let Some(path) = path.strip_prefix("add.") else { return false };
+        let (first, _) = path.split_once('.').unwrap_or((path, ""));
+        match first {
+            "path" | "partitionValues" | "size" | "modificationTime" | "deletionVector" | "baseRowId" => true,
+            "stats" => !typed_only,
+            "stats_parsed" => typed_only,
+            _ => false,
+        }
+    });
+    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+    Ok((stream.map_err(|e| damaged(root, key, &e))?, typed_only))
+}
+
+/// Whether `add.stats` exists and is not null throughout.
+fn has_json_stats(builder: &Builder) -> bool {
+    let schema = builder.parquet_schema();
+    let Some(index) = (0..schema.num_columns()).find(|i| schema.column(*i).path().string() == "add.stats") else {
+        return false;
+    };
+    builder.metadata().row_groups().iter().any(|group| {
+        let nulls = group.column(index).statistics().and_then(|s| s.null_count_opt());
+        nulls.is_none_or(|nulls| i64::try_from(nulls) != Ok(group.num_rows()))
+    })
+}
+
+/// Decodes the live files of a batch: those about which no newer action has decided.
+pub(super) fn decode(
+    decoder: &Decoder,
+    keys: &Keys,
+    place: &str,
+    batch: &RecordBatch,
+    typed_only: bool,
+) -> Result<Vec<DataFile>> {
+    let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(Vec::new()) };
+    let mut files = Vec::with_capacity(batch.num_rows());
+    let mut scratch = Scratch::default();
+    let parsed = add.column_by_name("stats_parsed").and_then(|c| c.as_struct_opt()).filter(|_| typed_only);
+    for row in (0..add.len()).filter(|row| add.is_valid(*row)) {
+        let Some(path) = string(add, "path", row) else { continue };
+        let deletion_vector = vector(add, row);
+        if keys.contains(keys.key(path, deletion_vector.as_ref())) {
+            continue;
+        }
+        let action = Add {
+            path: path.into(),
+            partition_values: pairs(add, "partitionValues", row),
+            size: integer(add, "size", row),
+            modification_time: integer(add, "modificationTime", row),
+            data_change: false,
+            stats: string(add, "stats", row).map(Cow::Borrowed),
+            deletion_vector,
+            base_row_id: integer(add, "baseRowId", row),
+        };
+        let stats = parsed.map(|p| if p.is_valid(row) { typed_stats(decoder, p, row) } else { FileStats::default() });
+        files.push(decoder.file(place, &action, &mut scratch, stats)?);
+    }
+    Ok(files)
+}
+
+fn vector(add: &StructArray, row: usize) -> Option<VectorDescriptor<'_>> {
+    let column = add.column_by_name("deletionVector")?.as_struct_opt().filter(|c| c.is_valid(row))?;
+    Some(VectorDescriptor {
+        storage_type: string(column, "storageType", row)?.into(),
+        path_or_inline_dv: string(column, "pathOrInlineDv", row)?.into(),
+        offset: integer(column, "offset", row),
+        size_in_bytes: integer(column, "sizeInBytes", row)?,
+        cardinality: integer(column, "cardinality", row)?,
+    })
+}
+
+fn typed_stats(decoder: &Decoder, stats: &StructArray, row: usize) -> FileStats {
+    let group = |name: &str| stats.column_by_name(name).and_then(|c| c.as_struct_opt());
+    let (min, max, nulls) = (group("minValues"), group("maxValues"), group("nullCount"));
+    let records = integer(stats, "numRecords", row).and_then(|n| u64::try_from(n).ok());
+    let tight = stats.column_by_name("tightBounds").and_then(|c| c.as_boolean_opt());
+    let tight = tight.is_none_or(|c| !c.is_valid(row) || c.value(row));
+    decoder.stats.typed(records, tight, |path, ty| {
+        let count = nulls
+            .and_then(|g| descend(g, path, row))
+            .and_then(|c| c.as_primitive_opt::<Int64Type>().map(|c| c.value(row)));
+        (
+            count.and_then(|n| u64::try_from(n).ok()),
+            min.and_then(|g| descend(g, path, row)).and_then(|c| value(c, row, ty)),
+            max.and_then(|g| descend(g, path, row)).and_then(|c| value(c, row, ty)),
+        )
+    })
+}
+
+fn descend<'a>(group: &'a StructArray, path: &[&str], row: usize) -> Option<&'a dyn Array> {
+    let (first, rest) = path.split_first()?;
+    let column = group.column_by_name(first).filter(|c| group.is_valid(row) && c.is_valid(row))?;
+    if rest.is_empty() { Some(column.as_ref()) } else { descend(column.as_struct_opt()?, rest, row) }
+}
+
+fn value(column: &dyn Array, row: usize, ty: Primitive) -> Option<Value> {
+    let value = match (column.data_type(), ty) {
+        (DataType::Boolean, Primitive::Boolean) => Value::Boolean(column.as_boolean().value(row)),
+        (DataType::Int8, Primitive::Byte) => Value::Int(column.as_primitive::<Int8Type>().value(row).into()),
+        (DataType::Int16, Primitive::Short) => Value::Int(column.as_primitive::<Int16Type>().value(row).into()),
+        (DataType::Int32, Primitive::Byte | Primitive::Short | Primitive::Int) => {
+            Value::Int(column.as_primitive::<Int32Type>().value(row))
+        }
+        (DataType::Int32, Primitive::Long) => Value::Long(column.as_primitive::<Int32Type>().value(row).into()),
+        (DataType::Int64, Primitive::Long) => Value::Long(column.as_primitive::<Int64Type>().value(row)),
+        (DataType::Float32, Primitive::Float) => Value::Float(column.as_primitive::<Float32Type>().value(row)),
+        (DataType::Float64, Primitive::Double) => Value::Double(column.as_primitive::<Float64Type>().value(row)),
+        (DataType::Date32, Primitive::Date) => Value::Date(column.as_primitive::<Date32Type>().value(row)),
+        (DataType::Decimal128(_, scale), Primitive::Decimal(d)) if i16::from(*scale) == i16::from(d.scale) => {
+            Value::Decimal { unscaled: column.as_primitive::<Decimal128Type>().value(row), scale: d.scale }
+        }
+        (DataType::Timestamp(unit, _), Primitive::Timestamp | Primitive::Timestamptz) => Value::Timestamp(match unit {
+            TimeUnit::Microsecond => column.as_primitive::<TimestampMicrosecondType>().value(row),
+            TimeUnit::Millisecond => column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1000)?,
+            TimeUnit::Nanosecond => column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1000),
+            TimeUnit::Second => return None,
+        }),
+        (DataType::Utf8, Primitive::String) => Value::String(column.as_string::<i32>().value(row).into()),
+        _ => return None,
+    };
+    (!value.is_nan()).then_some(value)
+}
+
+fn integer(parent: &StructArray, name: &str, row: usize) -> Option<i64> {
+    let column = parent.column_by_name(name).filter(|c| c.is_valid(row))?;
+    match column.data_type() {
+        DataType::Int64 => Some(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Int32 => Some(column.as_primitive::<Int32Type>().value(row).into()),
+        _ => None,
+    }
+}
+
+fn string<'a>(parent: &'a StructArray, name: &str, row: usize) -> Option<&'a str> {
+    let column = parent.column_by_name(name).filter(|c| c.is_valid(row))?;
+    column.as_string_opt::<i32>().map(|c| c.value(row))
+}
+
+fn strings(parent: &StructArray, name: &str, row: usize) -> Option<Vec<String>> {
+    let column = parent.column_by_name(name)?.as_list_opt::<i32>().filter(|c| c.is_valid(row))?;
+    let values = column.value(row);
+    let values = values.as_string_opt::<i32>()?;
+    Some(values.iter().flatten().map(str::to_owned).collect())
+}
+
+fn pairs<'a>(parent: &'a StructArray, name: &str, row: usize) -> Pairs<'a> {
+    let map = parent.column_by_name(name).and_then(|c| c.as_map_opt()).filter(|c| c.is_valid(row));
+    map.map(|map| entries(map, row)).unwrap_or_default()
+}
+
+fn entries(map: &MapArray, row: usize) -> Pairs<'_> {
+    let offsets = map.value_offsets();
+    let (Some(begin), Some(end)) = (offsets.get(row), offsets.get(row + 1)) else { return Vec::new() };
+    let (Some(keys), Some(values)) = (map.keys().as_string_opt::<i32>(), map.values().as_string_opt::<i32>()) else {
+        return Vec::new();
+    };
+    let range = usize::try_from(*begin).unwrap_or(0)..usize::try_from(*end).unwrap_or(0);
+    range.map(|i| (keys.value(i).into(), values.is_valid(i).then(|| values.value(i).into()))).collect()
+}

@@ -1,0 +1,221 @@
+//! The folder of a table: objects by key relative to it, and files by the model's paths.
+
+use super::{Error, ParquetObject, Result};
+use crate::store::Stores;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use hoglake_model::Location;
+use hoglake_model::table::{DataFile, FileFormat, FilePath};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use std::sync::Arc;
+
+/// A table's folder in its store, and the way to files of the table that lie elsewhere.
+#[derive(Debug, Clone)]
+pub struct TableRoot {
+    location: Location,
+    store: Arc<dyn ObjectStore>,
+    stores: Option<Arc<Stores>>,
+}
+
+/// An object as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its key relative to the table's root.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+    /// Milliseconds since the epoch.
+    pub modified_ms: i64,
+}
+
+impl TableRoot {
+    /// The folder at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the configuration does not allow the location.
+    pub fn open(stores: &Arc<Stores>, location: Location) -> Result<Self> {
+        let object = stores.open(&location)?;
+        Ok(Self { location, store: object.store, stores: Some(Arc::clone(stores)) })
+    }
+
+    /// The folder at `location` in a given store; files outside that store cannot be read.
+    pub fn with_store(store: Arc<dyn ObjectStore>, location: Location) -> Self {
+        Self { location, store, stores: None }
+    }
+
+    /// Where the folder is, as its user spells it.
+    pub const fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The full spelling of a key, for messages and metadata.
+    pub fn spell(&self, key: &str) -> String {
+        let root = self.location.to_string();
+        format!("{}/{key}", root.trim_end_matches('/'))
+    }
+
+    fn path(&self, key: &str) -> Result<Path> {
+        let location = self.location.join(key)?;
+        Path::parse(location.key()).map_err(|e| Error::malformed(self.spell(key), e.to_string()))
+    }
+
+    /// The whole object.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; see [`Error::is_not_found`].
+    pub async fn get(&self, key: &str) -> Result<Bytes> {
+        let fail = |e| Error::store(self.spell(key), e);
+        self.store.get(&self.path(key)?).await.map_err(fail)?.bytes().await.map_err(fail)
+    }
+
+    /// The whole object with its size and time, or `None` when it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for any other failure.
+    pub async fn get_if_exists(&self, key: &str) -> Result<Option<Bytes>> {
+        match self.get(key).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Creates the object; `false` when it exists already, whoever wrote it.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn put_if_absent(&self, key: &str, bytes: impl Into<Bytes>) -> Result<bool> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.store.put_opts(&self.path(key)?, bytes.into().into(), options).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
+            Err(e) => Err(Error::store(self.spell(key), e)),
+        }
+    }
+
+    /// Writes the object whether it exists or not.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn put(&self, key: &str, bytes: impl Into<Bytes>) -> Result<()> {
+        let bytes: Bytes = bytes.into();
+        self.store.put(&self.path(key)?, bytes.into()).await.map_err(|e| Error::store(self.spell(key), e))?;
+        Ok(())
+    }
+
+    /// Deletes the object; one that does not exist is deleted already.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        match self.store.delete(&self.path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(Error::store(self.spell(key), e)),
+        }
+    }
+
+    /// The objects directly or indirectly in `folder` whose key is above `folder/after`, ascending by key.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<Listed>> {
+        let prefix = self.path(folder)?;
+        let mut stream = match after {
+            Some(after) => self.store.list_with_offset(Some(&prefix), &self.path(&format!("{folder}/{after}"))?),
+            None => self.store.list(Some(&prefix)),
+        };
+        let base = self.location.key().len() + usize::from(!self.location.key().is_empty());
+        let mut found = Vec::new();
+        while let Some(meta) = stream.try_next().await.map_err(|e| Error::store(self.spell(folder), e))? {
+            let key = meta.location.as_ref().get(base..).unwrap_or_default().to_owned();
+            found.push(Listed { key, size: meta.size, modified_ms: meta.last_modified.timestamp_millis() });
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    /// The model's path of an absolute location.
+    pub fn file_path(&self, location: &Location) -> FilePath {
+        match location.relative_to(&self.location) {
+            Some(relative) if !relative.is_empty() => FilePath::Under(relative.into()),
+            _ => FilePath::Outside(location.to_string().into()),
+        }
+    }
+
+    /// The location of a file of the table.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the path leaves the table by `..` or the like.
+    pub fn locate(&self, path: &FilePath) -> Result<Location> {
+        Ok(match path {
+            FilePath::Under(relative) => self.location.join(relative)?,
+            FilePath::Outside(absolute) => Location::parse(absolute)?,
+        })
+    }
+
+    /// The store and path of a file of the table.
+    ///
+    /// # Errors
+    /// As [`TableRoot::locate`], and [`Error::Store`] for a store that is not configured.
+    pub fn object(&self, path: &FilePath) -> Result<(Arc<dyn ObjectStore>, Path)> {
+        let location = self.locate(path)?;
+        if location.root() == self.location.root() {
+            let path =
+                Path::parse(location.key()).map_err(|e| Error::malformed(location.to_string(), e.to_string()))?;
+            return Ok((Arc::clone(&self.store), path));
+        }
+        let Some(stores) = &self.stores else {
+            return Err(Error::malformed(location.to_string(), "the file lies in a store that is not configured"));
+        };
+        let object = stores.open(&location)?;
+        Ok((object.store, object.path))
+    }
+
+    /// A part of a file of the table, or all of it.
+    ///
+    /// # Errors
+    /// As [`TableRoot::object`].
+    pub async fn read(&self, path: &FilePath, range: Option<std::ops::Range<u64>>) -> Result<Bytes> {
+        let (store, object) = self.object(path)?;
+        let fail = |e| Error::store(path.as_str(), e);
+        let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
+        store.get_opts(&object, options).await.map_err(fail)?.bytes().await.map_err(fail)
+    }
+
+    /// A reader of a Parquet file of the table; `size` saves a request where it is known.
+    ///
+    /// # Errors
+    /// As [`TableRoot::object`].
+    pub fn parquet(&self, path: &FilePath, size: Option<u64>) -> Result<ParquetObject> {
+        let (store, path) = self.object(path)?;
+        Ok(ParquetObject { store, path, size })
+    }
+
+    /// Reads many objects, a few at a time, in order.
+    pub fn get_all<'a>(
+        &'a self,
+        keys: impl IntoIterator<Item = String> + 'a,
+    ) -> impl futures::Stream<Item = Result<(String, Bytes)>> + 'a {
+        futures::stream::iter(keys.into_iter().map(move |key| async move {
+            let bytes = self.get(&key).await?;
+            Ok((key, bytes))
+        }))
+        .buffered(16)
+    }
+}
+
+/// The rows of a Parquet file, from its footer.
+///
+/// # Errors
+/// [`Error::Malformed`] for a file that is no Parquet file.
+pub async fn footer_record_count(root: &TableRoot, file: &DataFile) -> Result<u64> {
+    use parquet::arrow::async_reader::AsyncFileReader;
+    let damaged = |detail: String| Error::malformed(file.path.as_str(), detail);
+    if file.format != FileFormat::Parquet {
+        return Err(damaged("the row count of a file that is not Parquet is unknown".to_owned()));
+    }
+    let mut reader = root.parquet(&file.path, file.size_bytes)?;
+    let metadata = reader.get_metadata(None).await.map_err(|e| damaged(e.to_string()))?;
+    u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| damaged("the row count is negative".to_owned()))
+}
