@@ -5,8 +5,8 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod deletion_vector;
-pub mod parquet;
 pub mod delta;
+pub mod parquet;
 pub mod puffin;
 pub mod store;
 pub mod sync;

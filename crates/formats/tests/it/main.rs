@@ -2,8 +2,8 @@
 
 mod corpus;
 mod deletion_vector;
-mod footer;
 mod delta_source;
+mod footer;
 mod judges;
 mod puffin;
 
