@@ -23,6 +23,8 @@ pub struct Options {
     pub commit_batch_requests: usize,
     /// Most files that one group commit takes (a single larger request still goes through, alone).
     pub commit_batch_files: usize,
+    /// How long a request waits for a connection before it is answered 503.
+    pub connect_timeout: Duration,
     /// Limit of any single statement.
     pub statement_timeout: Duration,
     /// Bytes that cached column bounds may take (filtered scans).
@@ -40,6 +42,7 @@ impl Options {
             commit_queue_limit: 4096,
             commit_batch_requests: 128,
             commit_batch_files: 4096,
+            connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(60),
             scan_cache_bytes: 32 << 20,
         }
@@ -85,6 +88,6 @@ fn pool_options(size: u32) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(size)
         .min_connections(0)
-        .acquire_timeout(Duration::from_secs(30))
+        .acquire_timeout(self.connect_timeout)
         .idle_timeout(Duration::from_secs(300))
 }

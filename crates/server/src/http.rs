@@ -1,5 +1,6 @@
 //! The manners of HTTP: request ids, JSON for every failure, compression, patience with slow clients, shutdown.
 
+mod drain;
 mod listener;
 mod observe;
 mod patience;

@@ -37,6 +37,7 @@ impl Database {
         };
         let mut options = Options::new(url);
         options.pool_size = config.db_pool_size;
+        options.connect_timeout = config.db_connect_timeout_ms;
         if let Some(commit) = commit {
             options.commit_lock_timeout = commit.lock_timeout();
         }

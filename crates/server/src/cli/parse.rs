@@ -10,7 +10,8 @@ pub(super) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C, ExitCode>
     let parsed = command
         .try_get_matches_from_mut(std::env::args_os())
         .and_then(|matches| C::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
-    parsed.map_err(|error| {
+    parsed.map_err(|mut error| {
+        hide_secret(&command, &mut error);
         let _ = error.print();
         if let Some(variable) = variable_of(&command, &error) {
             eprintln!("\nThe environment sets it: {variable}");
@@ -30,23 +31,36 @@ fn is_blank(argument: &Arg) -> bool {
     argument.get_env().and_then(std::env::var_os).is_some_and(|value| value.to_string_lossy().trim().is_empty())
 }
 
+/// Takes the value of a setting that may hold a secret out of the message about it.
+fn hide_secret(command: &Command, error: &mut clap::Error) {
+    let secret = flag_of(error).and_then(|flag| find(command, &flag)).is_some_and(Arg::is_hide_env_values_set);
+    if secret && error.get(ContextKind::InvalidValue).is_some() {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("[not shown]".to_owned()));
+    }
+}
+
+/// The flag that `error` complains about, without its dashes.
+fn flag_of(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let flag = shown.split(|c: char| c.is_whitespace() || c == '=' || c == '[').next()?;
+    flag.strip_prefix("--").map(str::to_owned)
+}
+
 /// The variable behind the setting that `error` complains about, when the value came from there.
 fn variable_of(command: &Command, error: &clap::Error) -> Option<String> {
     if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
         return None;
     }
-    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return None };
-    let flag = shown.split_whitespace().next()?.split('=').next()?.strip_prefix("--")?.trim_end_matches('[');
-    if std::env::args().any(|given| given.strip_prefix("--").is_some_and(|given| given.split('=').next() == Some(flag)))
+    let flag = flag_of(error)?;
+    if std::env::args()
+        .any(|given| given.strip_prefix("--").is_some_and(|given| given.split('=').next() == Some(&flag)))
     {
         return None;
     }
-    find_env(command, flag)
+    find(command, &flag)?.get_env().map(|variable| variable.to_string_lossy().into_owned())
 }
 
-fn find_env(command: &Command, flag: &str) -> Option<String> {
+fn find<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     let here = command.get_arguments().find(|argument| argument.get_long() == Some(flag));
-    here.and_then(|argument| argument.get_env())
-        .map(|variable| variable.to_string_lossy().into_owned())
-        .or_else(|| command.get_subcommands().find_map(|sub| find_env(sub, flag)))
+    here.or_else(|| command.get_subcommands().find_map(|sub| find(sub, flag)))
 }

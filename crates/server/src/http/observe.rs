@@ -1,5 +1,6 @@
 //! What is known of every request when it is over: metrics by operation and status, and a log line.
 
+use super::drain::drained;
 use super::request_id::{self, RequestId};
 use crate::operation::OperationId;
 use axum::body::{Body, Bytes, HttpBody};
@@ -30,7 +31,7 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
         span: span.clone(),
     };
 
-    let mut response = next.run(request).instrument(span).await;
+    let mut response = next.run(drained(request)).instrument(span).await;
     if let Some(OperationId(operation)) = response.extensions().get() {
         exchange.operation = operation;
     }

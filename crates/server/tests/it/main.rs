@@ -1,3 +1,11 @@
 //! The server as its clients meet it.
 
+mod auth;
 mod contract;
+mod dev;
+mod embedded_postgres;
+mod manners;
+mod operations;
+mod settings;
+mod shutdown;
+mod stage;

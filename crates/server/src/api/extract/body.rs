@@ -65,13 +65,11 @@ async fn read(mut body: Body, limit: usize, patience: Duration) -> Result<Bytes,
     };
     let announced = body.size_hint().lower();
     if announced > limit as u64 {
-        discard(body, patience).await;
         return Err(too_large().into());
     }
     let mut bytes = bytes::BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0));
     while let Some(frame) = next(&mut body, patience).await? {
         if bytes.len() + frame.len() > limit {
-            discard(body, patience).await;
             return Err(too_large().into());
         }
         if bytes.is_empty() && body.is_end_stream() {
@@ -97,22 +95,6 @@ async fn next(body: &mut Body, patience: Duration) -> Result<Option<Bytes>, ApiE
             }
         };
     }
-}
-
-/// Takes what the client still sends, within reason: closing the connection on a client that is still sending would
-/// lose the answer.
-async fn discard(mut body: Body, patience: Duration) {
-    const MOST: usize = 256 * 1024 * 1024;
-    let taken = async {
-        let mut taken = 0;
-        while taken < MOST {
-            match next(&mut body, patience).await {
-                Ok(Some(data)) => taken += data.len(),
-                _ => break,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(10), taken).await;
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {

@@ -1,0 +1,149 @@
+//! HTTP manners: every failure is JSON, ids travel, slow clients and big bodies are bounded.
+
+use crate::stage::{server, server_with};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn unknown_routes_and_wrong_methods_are_json() {
+    let (server, _database) = server().await;
+    for target in ["/", "/v1", "/v1/", "/v1/nope", "/v1/info/", "//v1/info", "/v1/catalogs/", "/livez/x"] {
+        let response = server.request("GET", target).send().await;
+        assert_eq!(response.failure(), (404, "not_found".to_owned()), "{target}");
+        assert_eq!(response.header("content-type"), Some("application/json"), "{target}");
+    }
+    for (method, target, allow) in [
+        ("POST", "/v1/info", "GET,HEAD"),
+        ("PUT", "/v1/catalogs", "GET,HEAD,POST"),
+        ("TRACE", "/v1/info", "GET,HEAD"),
+        ("GET", "/v1/catalogs/c/commit", "POST"),
+        ("BREW", "/livez", "GET,HEAD"),
+    ] {
+        let response = server.request(method, target).send().await;
+        assert_eq!(response.failure(), (405, "method_not_allowed".to_owned()), "{method} {target}");
+        let mut allowed: Vec<&str> = response.header("allow").unwrap().split(',').collect();
+        allowed.sort_unstable();
+        assert_eq!(allowed.join(","), allow, "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_id_travels_or_is_made() {
+    let (server, _database) = server().await;
+    let sent = server.request("GET", "/v1/nope").header("X-Request-Id", "trace-1.a_B").send().await;
+    assert_eq!(sent.header("x-request-id"), Some("trace-1.a_B"));
+    let replaced = server.request("GET", "/v1/info").header("X-Request-Id", "two words").send().await;
+    assert!(uuid::Uuid::parse_str(replaced.header("x-request-id").unwrap()).is_ok());
+}
+
+#[tokio::test]
+async fn undecodable_bodies_are_400_and_change_nothing() {
+    let (server, _database) = server().await;
+    let valid = json!({"name": "lake", "data_path": "s3://b/lake"}).to_string();
+    let utf16: Vec<u8> = valid.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf32: Vec<u8> = valid.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+    let bodies: Vec<Vec<u8>> = vec![
+        b"".to_vec(),
+        b"null".to_vec(),
+        b"{".to_vec(),
+        b"[]".to_vec(),
+        b"\"text\"".to_vec(),
+        b"\xff\xfe".to_vec(),
+        b"{\"name\": \"\xc3\x28\"}".to_vec(),
+        format!("{valid} x").into_bytes(),
+        format!("\u{feff}{valid}").into_bytes(),
+        utf16,
+        utf32,
+        vec![b'['; 200_000],
+    ];
+    for body in bodies {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
+        let request = server.request("POST", "/v1/catalogs").header("Content-Type", "application/json").body(body);
+        assert_eq!(request.send().await.failure(), (400, "bad_request".to_owned()), "{shown}");
+    }
+    for content_type in
+        ["text/plain", "application/xml", "application/json; charset=utf-16", "application/x-www-form-urlencoded"]
+    {
+        let request = server.request("POST", "/v1/catalogs").header("Content-Type", content_type).body(valid.clone());
+        assert_eq!(request.send().await.failure(), (400, "bad_request".to_owned()), "{content_type}");
+    }
+    let untyped = server.request("POST", "/v1/catalogs").body(valid.clone()).send().await;
+    assert_eq!(untyped.failure(), (400, "bad_request".to_owned()));
+    assert_eq!(server.request("GET", "/v1/catalogs").send().await.json(), json!([]));
+    let typed = server.request("POST", "/v1/catalogs").header("Content-Type", "Application/JSON; charset=UTF-8");
+    assert_eq!(typed.body(valid).send().await.status, 201);
+}
+
+#[tokio::test]
+async fn a_body_above_the_limit_is_413_however_it_is_sent() {
+    let (server, _database) = server_with(|command| command.env("HOGLAKE_BODY_LIMIT_BYTES", "1000")).await;
+    let big = format!("{{\"name\": \"{}\"}}", "x".repeat(3_000_000));
+    let announced = server.request("POST", "/v1/catalogs").header("Content-Type", "application/json").body(big.clone());
+    assert_eq!(announced.send().await.failure(), (413, "payload_too_large".to_owned()));
+
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /v1/catalogs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for part in big.as_bytes().chunks(50_000) {
+        stream.write_all(format!("{:x}\r\n", part.len()).as_bytes()).await.unwrap();
+        stream.write_all(part).await.unwrap();
+        stream.write_all(b"\r\n").await.unwrap();
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("payload_too_large"), "{answer}");
+}
+
+#[tokio::test]
+async fn slow_clients_are_given_up() {
+    let (server, _database) =
+        server_with(|command| command.env("HOGLAKE_HEADER_TIMEOUT_MS", "300").env("HOGLAKE_BODY_TIMEOUT_MS", "300"))
+            .await;
+    let begin = Instant::now();
+    let mut silent = TcpStream::connect(server.address()).await.unwrap();
+    let mut dribbling = TcpStream::connect(server.address()).await.unwrap();
+    dribbling.write_all(b"GET /v1/in").await.unwrap();
+    let mut stalled = TcpStream::connect(server.address()).await.unwrap();
+    let head =
+        b"POST /v1/catalogs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na";
+    stalled.write_all(head).await.unwrap();
+    let mut answers = Vec::new();
+    for stream in [&mut silent, &mut dribbling, &mut stalled] {
+        let mut answer = Vec::new();
+        let _ =
+            tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.expect("it is closed");
+        answers.push(String::from_utf8_lossy(&answer).into_owned());
+    }
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(answers[0].is_empty(), "{}", answers[0]);
+    assert!(answers[2].starts_with("HTTP/1.1 408") && answers[2].contains("bad_request"), "{}", answers[2]);
+}
+
+#[tokio::test]
+async fn answers_are_compressed_when_asked_and_large_enough() {
+    let (server, _database) = server().await;
+    let plain = server.request("GET", "/openapi.yaml").send().await;
+    assert!(plain.header("content-encoding").is_none() && plain.body.starts_with(b"openapi:"));
+    for (encoding, magic) in [("gzip", &[0x1f, 0x8b][..]), ("zstd", &[0x28, 0xb5, 0x2f, 0xfd][..])] {
+        let response = server.request("GET", "/openapi.yaml").header("Accept-Encoding", encoding).send().await;
+        assert_eq!(response.header("content-encoding"), Some(encoding));
+        assert!(response.body.starts_with(magic) && response.body.len() < plain.body.len() / 2, "{encoding}");
+    }
+    let tiny = server.request("GET", "/v1/info").header("Accept-Encoding", "gzip, zstd").send().await;
+    assert_eq!((tiny.header("content-encoding"), tiny.text().as_str()), (None, "{}"));
+}
+
+#[tokio::test]
+async fn path_segments_are_decoded_once() {
+    let (server, _database) = server().await;
+    for (segment, named) in [("a%2Fb", "`a/b`"), ("a%252Fb", "`a%2Fb`"), ("o%27brien", "brien`"), ("%00", "")] {
+        let response = server.request("GET", &format!("/v1/catalogs/{segment}")).send().await;
+        assert_eq!(response.failure(), (404, "not_found".to_owned()), "{segment}");
+        assert!(response.text().contains(named), "{}", response.text());
+    }
+    let response = server.request("GET", "/v1/catalogs/%ff").send().await;
+    assert_eq!(response.failure(), (400, "bad_request".to_owned()));
+}
