@@ -159,7 +159,7 @@ def sessions(lake: Lake) -> dict:
     lake.table("doomed")
     ok(lake.post("namespaces", "ns", "views", json={"name": "doomed", "sql": "x"}), 201)
     return {
-        "createCatalog": ("POST", "/catalogs", {"name": f"{lake.name}-x"[:63], "data_path": f"s3://lake/{lake.name}-x"}),
+        "createCatalog": ("POST", "/catalogs", {"name": f"{lake.name[:61]}-x", "data_path": f"s3://lake/{lake.name}-x"}),
         "createNamespace": ("POST", lake.url("namespaces"), {"name": "made"}),
         "createTable": ("POST", lake.url("namespaces", "ns", "tables"), {"name": "made", "columns": COLUMNS}),
         "alterTable": ("POST", lake.table_url("t", "alter"), {"ops": [{"op": "add_column", "column": column("x", "int")}]}),

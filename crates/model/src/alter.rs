@@ -216,3 +216,6 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AlterO
     let ops = Vec::deserialize(deserializer)?;
     if ops.is_empty() { Err(serde::de::Error::custom("ops must hold at least one operation")) } else { Ok(ops) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,7 @@ impl SnapshotSelector {
                     crate::name::quoted(snapshot)
                 ))),
             },
-            (None, Some(instant)) => Ok(Self::AtTimestamp(timestamp::parse(instant)?)),
+            (None, Some(instant)) => Ok(Self::AtTimestamp(timestamp::parse("at_timestamp", instant)?)),
         }
     }
 }

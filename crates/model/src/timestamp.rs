@@ -7,17 +7,17 @@ use chrono::{DateTime, SecondsFormat, Utc};
 /// Spellings beyond RFC 3339 that clients send: without seconds, and offsets without a colon or minutes.
 const SPELLINGS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
 
-/// Reads an instant. The offset is required and honoured; a `+` that an URL decoder turned into a space is read as `+`.
+/// Reads the instant in query parameter or field `name`. The offset is required and honoured; a `+` that an URL decoder turned into a space is read as `+`.
 ///
 /// # Errors
 /// 400 for anything else, above all for a local time without an offset.
-pub fn parse(text: &str) -> Result<DateTime<Utc>, Refusal> {
+pub fn parse(name: &str, text: &str) -> Result<DateTime<Utc>, Refusal> {
     let repaired = text.rsplit_once(' ').filter(|(time, _)| time.contains(['T', 't']));
     let text = repaired.map_or_else(|| text.to_owned(), |(time, offset)| format!("{time}+{offset}"));
     parse_exact(&text).ok_or_else(|| {
         Refusal::bad_request(format!(
-            "{} is not an instant: write an ISO 8601 date and time with an offset from UTC, such as \
-             2026-09-05T00:00:00Z or 2026-09-05T02:00:00+02:00",
+            "`{name}` must be an ISO 8601 date and time with an offset from UTC, such as 2026-09-05T00:00:00Z or \
+             2026-09-05T02:00:00+02:00, not {}",
             quoted(&text)
         ))
     })
@@ -79,7 +79,7 @@ mod tests {
             "2026-09-05T02:00:00+02",
             "2026-09-05T02:00+02:00",
         ] {
-            assert_eq!(parse(same).map(format), Ok("2026-09-05T00:00:00.000000Z".to_owned()), "{same}");
+            assert_eq!(parse("at", same).map(format), Ok("2026-09-05T00:00:00.000000Z".to_owned()), "{same}");
         }
         for bad in [
             "",
@@ -94,7 +94,7 @@ mod tests {
             "2026-09-05T00:00:00+99:00",
             "20é6-09-05T00:00:00Z",
         ] {
-            assert_eq!(parse(bad).map_err(|r| r.code), Err(crate::ErrorCode::BadRequest), "{bad}");
+            assert_eq!(parse("at", bad).map_err(|r| r.code), Err(crate::ErrorCode::BadRequest), "{bad}");
         }
     }
 }

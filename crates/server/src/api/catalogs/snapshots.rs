@@ -6,7 +6,7 @@ use crate::app::App;
 use axum::Json;
 use axum::extract::State;
 use hoglake_catalog::snapshots::{SnapshotCursor, SnapshotMoment, SnapshotPage};
-use hoglake_model::timestamp;
+use hoglake_model::{Refusal, timestamp};
 use serde::Deserialize;
 
 /// Pages through the snapshots.
@@ -21,7 +21,7 @@ pub async fn list(
 /// Query parameters of [`resolve`].
 #[derive(Debug, Deserialize)]
 pub struct Moment {
-    at_timestamp: String,
+    at_timestamp: Option<String>,
 }
 
 /// The snapshot that was head at a moment.
@@ -31,6 +31,8 @@ pub async fn resolve(
     Query(moment): Query<Moment>,
 ) -> Result<Json<SnapshotMoment>, ApiError> {
     app.catalog.catalog_find(&catalog).await?;
-    let moment = timestamp::parse(&moment.at_timestamp)?;
+    let moment =
+        moment.at_timestamp.ok_or_else(|| Refusal::bad_request("query parameter `at_timestamp` is missing"))?;
+    let moment = timestamp::parse("at_timestamp", &moment)?;
     Ok(Json(app.catalog.snapshot_resolve(&catalog, moment).await?))
 }

@@ -104,6 +104,10 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     if bytes.trim_ascii() == b"null" {
         return Err(Refusal::bad_request("the request body is null: send a JSON object"));
     }
+    // A derived struct would be read from an array of its fields, too.
+    if !bytes.trim_ascii().starts_with(b"{") {
+        return Err(refusal("it is not a JSON object"));
+    }
     // The path of the offending field is worth a second pass, but only when there is one.
     serde_json::from_slice(bytes).map_err(|error| {
         let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
@@ -174,6 +178,8 @@ mod tests {
             b" \n",
             b"null",
             b" null ",
+            b"[]",
+            b"[[]]",
             b"{",
             b"{\"files\": []}x",
             b"\xff\xfe",
