@@ -1,9 +1,10 @@
 //! Parquet files as the catalog sees them: flat columns of the thirteen types, bound by field id.
 //!
-//! [`footer`] reads footers and turns them into statistics.
+//! [`footer`] reads footers and turns them into statistics; [`rewrite`] merges files into one.
 
 pub mod binding;
 pub mod footer;
+pub mod rewrite;
 mod statistics;
 
 use hoglake_model::{ColumnType, FieldId};

@@ -7,7 +7,7 @@ use std::process::Command;
 /// The repository's Python environment.
 fn python() -> PathBuf {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    assert!(python.exists(), "the readers of other projects are not installed; run `make test`, which makes .venv");
+    assert!(python.exists(), "the readers of other projects are not installed; run `./x test`, which makes .venv");
     python
 }
 

@@ -6,6 +6,7 @@ mod delta_source;
 mod footer;
 mod judges;
 mod puffin;
+mod rewrite;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {

@@ -1,4 +1,4 @@
-//! Puffin files: written by CRoaring and Spark, read by PyIceberg, and broken in every way.
+//! Puffin files: written by others, read by others, and broken in every way.
 
 use crate::judges::{data, judge};
 use hoglake_formats::deletion_vector::DeletionVector;

@@ -1,0 +1,325 @@
+//! Rewriting: several Parquet files of different vintages into one, in the table's order, row ids kept.
+//!
+//! Every input is mapped to the live columns by field id, its deleted rows are dropped, and each surviving row keeps its
+//! id in `_hog_row_id`. Rows come out in the table's sort order (ties by row id), or by row id where there is none.
+//!
+//! **Architecture invariant:** memory is bounded by [`RewriteOptions::memory_bytes`], not by the inputs. Inputs are read
+//! page by page from local files (remote ones are copied to temporary files, a few ahead), rows are sorted in runs that
+//! spill to temporary files, and the output is uploaded part by part while it is encoded. Temporary files have no name:
+//! a killed process leaves none.
+//!
+//! # Units
+//! Two threads compute, whatever the number of inputs; object store requests run on the caller's runtime.
+
+mod convert;
+mod encode;
+mod input;
+mod merge;
+mod order;
+mod schema;
+mod sink;
+mod spill;
+mod statistics;
+
+pub use order::SortField;
+
+use super::Column;
+use super::binding::BindingError;
+use super::footer::{FooterError, RegisteredFile, read_metadata};
+use crate::deletion_vector::DeletionVector;
+use crate::store::{Object, StoreError};
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use futures::{StreamExt, TryStreamExt, stream};
+use hoglake_model::ColumnStats;
+use input::{Input, LocalFile};
+use order::RowOrder;
+use parquet::errors::ParquetError;
+use schema::TargetSchema;
+use sink::Sink;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Inputs whose footers or bodies are fetched at a time.
+const INPUTS_AHEAD: usize = 4;
+const FOOTERS_AHEAD: usize = 16;
+
+/// One file to rewrite.
+#[derive(Debug, Clone)]
+pub struct RewriteInput {
+    /// Where it lies.
+    pub object: Object,
+    /// What it was registered as.
+    pub file: RegisteredFile,
+    /// Where its rows' ids come from.
+    pub row_ids: RowIds,
+    /// Positions that are gone; none when no vector is live.
+    pub deletions: Option<DeletionVector>,
+    /// The columns as they were called when the file was registered, for files without field ids; empty when that is as
+    /// they are called now.
+    pub names: Vec<Column>,
+}
+
+/// Where the ids of a file's rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowIds {
+    /// The first row has this id, the others follow in file order.
+    Positional(i64),
+    /// The file's `_hog_row_id` column.
+    Explicit,
+}
+
+/// How to rewrite.
+#[derive(Debug, Clone)]
+pub struct RewriteOptions {
+    /// Memory for rows being sorted, merged and encoded. At least 4 MiB are taken.
+    pub memory_bytes: usize,
+    /// Where temporary files go.
+    pub temp_dir: PathBuf,
+    /// Zstandard level of the output's pages.
+    pub zstd_level: i32,
+    /// Rows of a row group at most.
+    pub row_group_rows: usize,
+}
+
+impl Default for RewriteOptions {
+    fn default() -> Self {
+        Self { memory_bytes: 256 << 20, temp_dir: std::env::temp_dir(), zstd_level: 3, row_group_rows: 1 << 19 }
+    }
+}
+
+/// The file that was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewritten {
+    /// Rows that survived.
+    pub record_count: i64,
+    /// Bytes of the file.
+    pub file_size_bytes: u64,
+    /// Length of its Thrift footer without the trailer.
+    pub footer_size: u64,
+    /// The smallest row id in it.
+    pub min_row_id: i64,
+    /// Exact statistics of every column, `_hog_row_id` excluded.
+    pub statistics: Vec<ColumnStats>,
+}
+
+/// Why nothing was written. An upload that had begun was aborted.
+#[derive(Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// An input stores a column in a form that has no exact counterpart in the live schema.
+    #[error("`{path}` cannot be rewritten: {reason}")]
+    Unconvertible {
+        /// The input.
+        path: String,
+        /// The column and its form.
+        reason: String,
+    },
+    /// An input is not what it was registered as.
+    #[error("`{path}` is not what was registered: {reason}")]
+    Mismatch {
+        /// The input.
+        path: String,
+        /// What differs.
+        reason: String,
+    },
+    /// An input's footer cannot be read.
+    #[error("the footer of `{path}`")]
+    Footer {
+        /// The input.
+        path: String,
+        /// Why.
+        #[source]
+        source: Box<FooterError>,
+    },
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A page cannot be decoded or encoded.
+    #[error("Parquet")]
+    Parquet(#[from] ParquetError),
+    /// A batch cannot be computed.
+    #[error("Arrow")]
+    Arrow(#[from] ArrowError),
+    /// The temporary directory failed.
+    #[error("temporary files")]
+    Spill(#[source] std::io::Error),
+    /// The caller went away.
+    #[error("the rewrite was cancelled")]
+    Cancelled,
+    /// A fault of ours.
+    #[error("{0}")]
+    Internal(&'static str),
+}
+
+impl RewriteError {
+    /// Whether the same rewrite may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_transient(),
+            Self::Footer { source, .. } => source.is_transient(),
+            Self::Spill(_) | Self::Cancelled => true,
+            _ => false,
+        }
+    }
+
+    /// Whether an input cannot be mapped to the live schema, which only another schema or file can change.
+    pub fn is_unconvertible(&self) -> bool {
+        matches!(self, Self::Unconvertible { .. })
+    }
+}
+
+/// Rewrites `inputs` into one file at `output`, with the live `columns` in `sort` order. None when no row survives; then
+/// nothing is written.
+///
+/// # Errors
+/// [`RewriteError`]; the output then does not exist and its multipart upload was aborted.
+///
+/// # Ordering
+/// Nulls as each sort field says, NaN above every number whatever its sign, ties by row id.
+pub async fn rewrite(
+    inputs: Vec<RewriteInput>,
+    columns: &[Column],
+    sort: &[SortField],
+    output: &Object,
+    options: &RewriteOptions,
+) -> Result<Option<Rewritten>, RewriteError> {
+    let planned = plan(inputs, columns).await?;
+    let target = Arc::new(TargetSchema::new(columns, &planned, sort, options)?);
+    let order = RowOrder::new(&target, sort)?;
+    let (planned, concatenated) = order::arrange(planned, sort);
+    let result = run(planned.clone(), Arc::clone(&target), order.clone(), concatenated, output, options).await;
+    match result {
+        // An input claimed to be in row-id order and was not: its rows are sorted like any others.
+        Err(RewriteError::Internal(order::OUT_OF_ORDER)) => run(planned, target, order, false, output, options).await,
+        result => result,
+    }
+}
+
+/// Reads every footer and maps it to the live columns.
+async fn plan(inputs: Vec<RewriteInput>, columns: &[Column]) -> Result<Vec<Arc<Input>>, RewriteError> {
+    stream::iter(inputs)
+        .map(async |input| {
+            let (metadata, _) = read_metadata(&input.object, input.file)
+                .await
+                .map_err(|e| RewriteError::Footer { path: input.object.location.to_string(), source: Box::new(e) })?;
+            Input::new(input, metadata, columns).map(Arc::new)
+        })
+        .buffered(FOOTERS_AHEAD)
+        .try_collect()
+        .await
+}
+
+/// Sets its flag when the caller's future is dropped, so that the computing threads stop.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn run(
+    inputs: Vec<Arc<Input>>,
+    target: Arc<TargetSchema>,
+    order: RowOrder,
+    concatenated: bool,
+    output: &Object,
+    options: &RewriteOptions,
+) -> Result<Option<Rewritten>, RewriteError> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let _guard = CancelOnDrop(Arc::clone(&cancelled));
+    let (sender, receiver) = sync_channel(INPUTS_AHEAD);
+    let opened = stream::iter(inputs)
+        .map(|input| {
+            let directory = options.temp_dir.clone();
+            async move {
+                let file = LocalFile::open(&input.source.object, directory).await?;
+                Ok::<_, RewriteError>((input, file))
+            }
+        })
+        .buffered(INPUTS_AHEAD);
+    // Opened inputs wait in a bounded channel, whose sending end may block: it has a thread of its own.
+    let feeder = async move {
+        let mut opened = std::pin::pin!(opened);
+        let mut sender = Some(sender);
+        while let (Some(item), Some(tx)) = (opened.next().await, sender.take()) {
+            let failed = item.is_err();
+            let sent = tokio::task::spawn_blocking(move || tx.send(item).is_ok().then_some(tx)).await;
+            sender = sent.ok().flatten().filter(|_| !failed);
+        }
+    };
+    let sink = Sink::new(output.clone(), tokio::runtime::Handle::current());
+    let job = Job { receiver, target, order, sink: sink.clone(), options: options.clone(), cancelled };
+    let compute = tokio::task::spawn_blocking(move || job.run(concatenated));
+    let (_, computed) = tokio::join!(feeder, compute);
+    let result = computed.unwrap_or(Err(RewriteError::Internal("a computing thread panicked")));
+    match result {
+        Ok(Some(encoded)) => {
+            let (file_size_bytes, footer_size) = sink.finish().await?;
+            Ok(Some(Rewritten {
+                record_count: encoded.record_count,
+                file_size_bytes,
+                footer_size,
+                min_row_id: encoded.min_row_id,
+                statistics: encoded.statistics,
+            }))
+        }
+        Ok(None) => {
+            sink.abort().await;
+            Ok(None)
+        }
+        Err(error) => {
+            sink.abort().await;
+            Err(error)
+        }
+    }
+}
+
+type Opened = Receiver<Result<(Arc<Input>, LocalFile), RewriteError>>;
+
+/// What the computing threads work with.
+struct Job {
+    receiver: Opened,
+    target: Arc<TargetSchema>,
+    order: RowOrder,
+    sink: Sink,
+    options: RewriteOptions,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Job {
+    fn run(self, concatenated: bool) -> Result<Option<encode::Encoded>, RewriteError> {
+        let memory = self.options.memory_bytes.max(4 << 20);
+        let cancelled = Arc::clone(&self.cancelled);
+        let batches: BatchSource = if concatenated {
+            Box::new(order::Concatenation::new(self.receiver, Arc::clone(&self.target)))
+        } else {
+            let runs = merge::sorted_runs(self.receiver, &self.target, &self.order, memory, &self.options, &cancelled)?;
+            Box::new(merge::Merge::new(runs, &self.target, &self.order, memory, &self.options)?)
+        };
+        encode::encode(batches, &self.target, self.sink, &self.options, &cancelled)
+    }
+}
+
+/// Batches in the target schema, in their final order.
+type BatchSource = Box<dyn Iterator<Item = Result<RecordBatch, RewriteError>> + Send>;
+
+fn check_cancelled(cancelled: &AtomicBool) -> Result<(), RewriteError> {
+    if cancelled.load(Ordering::Relaxed) { Err(RewriteError::Cancelled) } else { Ok(()) }
+}
+
+impl RewriteError {
+    fn unconvertible(path: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Unconvertible { path: path.to_string(), reason: reason.into() }
+    }
+
+    fn mismatch(path: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Mismatch { path: path.to_string(), reason: reason.into() }
+    }
+
+    fn binding(path: impl ToString, error: &BindingError) -> Self {
+        Self::unconvertible(path, error.to_string())
+    }
+}
