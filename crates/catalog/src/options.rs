@@ -67,7 +67,7 @@ impl Options {
     /// The pool for requests. Connections are tried before they are handed out, so that a restart of Postgres shows as
     /// nothing worse than a slower request.
     pub(crate) fn request_pool(&self) -> Result<PgPool> {
-        Ok(pool_options(self.pool_size).connect_lazy_with(self.connect_options()?))
+        Ok(pool_options(self.pool_size, self.connect_timeout).connect_lazy_with(self.connect_options()?))
     }
 
     /// The pool of the group committers. Their statements are index probes and inserts by arrays, whatever the tables
@@ -80,14 +80,14 @@ impl Options {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        Ok(pool_options(self.commit_pool_size).test_before_acquire(false).connect_lazy_with(options))
+        Ok(pool_options(self.commit_pool_size, Duration::from_secs(30)).test_before_acquire(false).connect_lazy_with(options))
     }
 }
 
-fn pool_options(size: u32) -> PgPoolOptions {
+fn pool_options(size: u32, timeout: Duration) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(size)
         .min_connections(0)
-        .acquire_timeout(self.connect_timeout)
+        .acquire_timeout(timeout)
         .idle_timeout(Duration::from_secs(300))
 }
