@@ -206,7 +206,7 @@ WRONG_VALUES = {
     "uuid": ["not-a-uuid", "0", "{}", "g" * 36],
 }
 # Values that are as good as absent where the operation asks for something else first are never sent alone.
-NEEDED = {"getChanges": {"from_snapshot": "1"}}
+NEEDED = {"getChanges": {"from_snapshot": "1"}, "resolveSnapshot": {"at_timestamp": "2999-01-01T00:00:00Z"}}
 
 
 def parameters():

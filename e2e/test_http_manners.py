@@ -251,7 +251,7 @@ def test_keys_are_per_catalog(lake, api):
     assert other.head() == 1
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "a b", "\t"])
+@pytest.mark.parametrize("key", ["", "x" * 256, "a b"])
 def test_malformed_key(lake, key):
     with lake.unchanged():
         refused(lake.post("namespaces", json={"name": "x"}, headers=keyed(key)), 400, "bad_request", "Idempotency-Key")

@@ -90,6 +90,8 @@ def bodies(schema: dict, right: dict) -> Iterator[tuple[str, object]]:
             for wrong in MALFORMED.get(here.get("format"), []):
                 yield f"{at(where)} = {shown(wrong)}", replaced(right, where, wrong)
         if kind == "object" and here.get("additionalProperties") is False:
+            # Some decoders take the values of an object without their names.
+            yield f"{at(where)} as a list", replaced(right, where, [value[name] for name in here["properties"]])
             yield f"{at(where)} with {UNKNOWN}", replaced(right, (*where, UNKNOWN), 1)
             for name in here.get("required", []):
                 yield f"{at((*where, name))} missing", removed(right, (*where, name))

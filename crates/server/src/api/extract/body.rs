@@ -1,5 +1,7 @@
 //! JSON request bodies.
 
+mod objects;
+
 use crate::api::error::ApiError;
 use crate::app::App;
 use axum::body::{Body, Bytes, HttpBody};
@@ -7,6 +9,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use hoglake_model::{ErrorCode, Refusal};
 use http_body_util::BodyExt;
+use objects::Objects;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -104,20 +107,23 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     if bytes.trim_ascii() == b"null" {
         return Err(Refusal::bad_request("the request body is null: send a JSON object"));
     }
-    // A derived struct would be read from an array of its fields, too.
-    if !bytes.trim_ascii().starts_with(b"{") {
-        return Err(refusal("it is not a JSON object"));
-    }
     // The path of the offending field is worth a second pass, but only when there is one.
-    serde_json::from_slice(bytes).map_err(|error| {
+    read_value(bytes).map_err(|error| {
         let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
-        match serde_path_to_error::deserialize::<_, T>(deserializer) {
+        match serde_path_to_error::deserialize::<_, T>(Objects(deserializer)) {
             Err(located) if located.path().iter().len() > 0 => {
                 refusal(&format!("field `{}`: {}", located.path(), located.inner()))
             }
             _ => refusal(&error.to_string()),
         }
     })
+}
+
+fn read_value<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = T::deserialize(Objects(&mut deserializer))?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 fn refusal(problem: &str) -> Refusal {
@@ -166,6 +172,25 @@ mod tests {
         assert!(detail(br#"{"files": [{"record_count": 9223372036854775808}]}"#).contains("record_count"));
         assert!(detail(br#"{"files": [{"record_count": 1.0}]}"#).contains("record_count"));
         assert!(decode::<Outer>(br#"{"files": [{"record_count": 9223372036854775807}]}"#).is_ok());
+    }
+
+    #[test]
+    fn an_array_is_no_object_at_any_depth() {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default)]
+        struct Lenient {
+            #[allow(dead_code)]
+            one: Option<i64>,
+            #[allow(dead_code)]
+            more: Option<Vec<Lenient>>,
+        }
+        for body in [&b"[]"[..], b"[1]", b"{\"more\": [[]]}", b"{\"more\": [{\"more\": [[1, null]]}]}"] {
+            let refusal = decode::<Lenient>(body).unwrap_err();
+            assert!(refusal.detail.contains("expected an object"), "{}", refusal.detail);
+        }
+        assert!(decode::<Lenient>(b"{\"more\": [{}, {\"one\": null}]}").is_ok());
+        assert!(detail(b"{\"files\": [[1]]}").contains("`files[0]`"));
+        assert_eq!(decode::<serde_json::Value>(b"{\"a\": [[1], {}]}").unwrap().to_string(), "{\"a\":[[1],{}]}");
     }
 
     #[test]
