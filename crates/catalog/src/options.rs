@@ -80,7 +80,9 @@ impl Options {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        Ok(pool_options(self.commit_pool_size, Duration::from_secs(30)).test_before_acquire(false).connect_lazy_with(options))
+        Ok(pool_options(self.commit_pool_size, Duration::from_secs(30))
+            .test_before_acquire(false)
+            .connect_lazy_with(options))
     }
 }
 
