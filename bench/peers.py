@@ -1,0 +1,159 @@
+"""Against DuckLake on the same Postgres, and pyhoglake's append against pyarrow's bare write.
+
+Runs itself again inside a virtual environment of its own (target/bench-venv), made from requirements.txt.
+"""
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import machine
+
+VENV = machine.TARGET / "bench-venv"
+
+
+def inside_venv():
+    python = VENV / "bin" / "python"
+    requirements = Path(__file__).parent / "requirements.txt"
+    if not python.exists():
+        machine.say("installing the peers")
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
+    if Path(sys.prefix) != VENV:
+        os.execv(python, [python, Path(__file__).parent / "run", "peers", *sys.argv[2:]])
+
+
+def ducklake(dsn, data):
+    import glob
+    import importlib
+
+    import duckdb
+    connection = duckdb.connect()
+    for name in ("postgres_scanner", "ducklake"):
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        (path,) = glob.glob(f"{Path(package.__file__).parent}/**/{name}.duckdb_extension", recursive=True)
+        connection.execute(f"load '{path}'")
+    connection.execute("set threads = 1")
+    connection.execute(f"attach 'ducklake:postgres:{dsn}' as lake (data_path '{data}')")
+    return connection
+
+
+def register(dsn, data, files, worker, seconds, ready, results):
+    connection = ducklake(dsn, data)
+    ready.wait()
+    started, done = time.monotonic(), 0
+    for path in files:
+        if time.monotonic() - started > seconds:
+            break
+        try:
+            connection.execute(f"call ducklake_add_data_files('lake', 't{worker}', '{path}')")
+            done += 1
+        except Exception as error:
+            if "conflict" not in str(error).lower() and "retry" not in str(error).lower():
+                raise
+    results.put(done / (time.monotonic() - started))
+
+
+def ducklake_rate(dsn, folder, writers, seconds):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    each = int(seconds * 120)
+    data = Path(folder) / f"ducklake{writers}"
+    data.mkdir()
+    table = pa.table({f"c{i}": pa.array(range(10), pa.int64()) for i in range(10)})
+    pq.write_table(table, data / "one.parquet")
+    content = (data / "one.parquet").read_bytes()
+    files = []
+    for worker in range(writers):
+        paths = [data / f"{worker}-{i}.parquet" for i in range(each)]
+        for path in paths:
+            path.write_bytes(content)
+        files.append(paths)
+    connection = ducklake(dsn, data)
+    for worker in range(writers):
+        connection.execute(f"create table if not exists lake.t{worker} ({', '.join(f'c{i} bigint' for i in range(10))})")
+    connection.close()
+    context = multiprocessing.get_context("spawn")
+    ready, results = context.Barrier(writers), context.Queue()
+    workers = [context.Process(target=register, args=(dsn, data, files[w], w, seconds, ready, results)) for w in range(writers)]
+    for worker in workers:
+        worker.start()
+    rates = [results.get(timeout=seconds + 120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    return sum(rates)
+
+
+def append_rates(folder, rows, rounds):
+    """Rows a second: pyhoglake's append through `hoglake dev`, and pyarrow writing and syncing the same rows."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyhoglake import HoglakeClient, S3Config
+    random = np.random.default_rng(7)
+    table = pa.table({
+        **{f"i{i}": pa.array(random.integers(0, 1 << 40, rows)) for i in range(4)},
+        **{f"d{i}": pa.array(random.random(rows)) for i in range(3)},
+        **{f"s{i}": pa.array([f"name-{n}" for n in random.integers(0, 5000, rows)]) for i in range(3)},
+    })
+    http, s3 = machine.free_port(), machine.free_port()
+    server = subprocess.Popen([machine.HOGLAKE, "dev", "--state-dir", f"{folder}/dev", "--listen", f"127.0.0.1:{http}",
+                               "--s3-listen", f"127.0.0.1:{s3}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        config = S3Config(access_key="hoglake", secret_key="hoglake123", region="us-east-1",
+                          endpoint_override=f"http://127.0.0.1:{s3}")
+        client = HoglakeClient(f"http://127.0.0.1:{http}", s3=config)
+        for _ in range(400):
+            try:
+                catalog = client.create_catalog("bench", "s3://lake/bench")
+                break
+            except Exception:
+                time.sleep(0.05)
+        target = catalog.create_namespace("n").create_table("t", table.schema)
+        target.append(table)
+        bare, appends = [], []
+        for i in range(rounds):
+            path = f"{folder}/bare-{i}.parquet"
+            started = time.monotonic()
+            with open(path, "wb") as file:
+                pq.write_table(table, file)
+                file.flush()
+                os.fdatasync(file.fileno())
+            bare.append(time.monotonic() - started)
+            started = time.monotonic()
+            target.append(table)
+            appends.append(time.monotonic() - started)
+        median = lambda values: sorted(values)[len(values) // 2]
+        return rows / median(appends), rows / median(bare)
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def main(argv):
+    inside_venv()
+    parser = argparse.ArgumentParser(prog="bench/run peers")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--json")
+    args = parser.parse_args(argv)
+    machine.build()
+    report = machine.Report("Against DuckLake on the same Postgres (registrations/s), and pyarrow (rows/s)", args.json)
+    with machine.postgres() as pg, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        pg.create("lake")
+        with machine.server(pg.url("lake")) as server:
+            machine.table(server, "bench", "s3://lake/bench", tables=8)
+            for writers, goal in ((1, 10), (8, 70)):
+                pg.create(f"dl{writers}")
+                dsn = f"host={pg.root} port={pg.port} user=postgres dbname=dl{writers}"
+                free = machine.cpu_free()
+                ours = machine.load(server, "bench", "s3://lake/bench", writers=writers, tables=8, seconds=args.seconds)
+                theirs = ducklake_rate(dsn, folder, writers, args.seconds)
+                report.add(f"{writers} writers / DuckLake add_data_files", ours["commits_per_second"], theirs, goal, free=free)
+        ours, bare = append_rates(folder, 100_000, 7)
+        report.add("pyhoglake append of 100,000 rows / pyarrow", ours, bare, 0.9)
+    report.finish()
