@@ -5,6 +5,7 @@ mod deletion_vector;
 mod delta_source;
 mod footer;
 mod judges;
+mod parquet_directory;
 mod puffin;
 mod rewrite;
 
