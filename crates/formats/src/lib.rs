@@ -8,6 +8,7 @@ pub mod deletion_vector;
 pub mod delta;
 pub mod footer;
 pub mod hive_path;
+pub mod hudi;
 pub mod parquet;
 pub mod parquet_directory;
 pub mod puffin;

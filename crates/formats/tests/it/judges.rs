@@ -23,3 +23,10 @@ pub fn judge(script: &str, arguments: &[&str]) -> serde_json::Value {
 pub fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
+
+/// Unpacks a zip archive.
+pub fn unzip(archive: &Path, into: &Path) {
+    let arguments = ["-m", "zipfile", "-e"];
+    let output = Command::new(python()).args(arguments).arg(archive).arg(into).output().unwrap();
+    assert!(output.status.success(), "{}: {}", archive.display(), String::from_utf8_lossy(&output.stderr));
+}

@@ -4,6 +4,7 @@ mod corpus;
 mod deletion_vector;
 mod delta_source;
 mod footer;
+mod hudi;
 mod judges;
 mod parquet_directory;
 mod puffin;

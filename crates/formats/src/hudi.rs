@@ -1,0 +1,27 @@
+//! Apache Hudi tables: the timeline, the metadata table, file groups, and what they say of a table.
+//!
+//! Read are table versions up to 6 (timeline layout 1) and 8 and 9 (layout 2). A copy-on-write table is read exactly. A
+//! merge-on-read table is read exactly where compaction has merged all log files of the newest file slices; where not,
+//! the log files travel as [`RowDeletes::Log`](hoglake_model::table::RowDeletes::Log), which targets refuse, unless the
+//! read-optimised view was asked for.
+//!
+//! # Source
+//! Apache Hudi technical specification, versions 6 and 8: "Timeline", "File layout", "Metadata table", "Log format",
+//! and the HFile format of `hudi-io`.
+
+mod avro_schema;
+mod commit;
+mod file_group;
+mod hfile;
+mod log;
+mod metadata_table;
+mod partitioning;
+mod properties;
+mod replay;
+mod source;
+mod timeline;
+
+pub use source::{HudiOptions, HudiSource};
+
+/// The folder of a table's metadata.
+pub(crate) const FOLDER: &str = ".hoodie";

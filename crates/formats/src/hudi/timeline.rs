@@ -1,0 +1,226 @@
+//! The timeline: which actions happened, in which order, and which of them count.
+//!
+//! # Source
+//! Hudi specification, "Timeline": an instant is an action, the time at which it was requested, and a state. Layout 2
+//! also records when it was completed, which orders what readers see.
+
+use super::FOLDER;
+use super::properties::{Layout, Properties};
+use crate::sync::{Error, Result, TableRoot};
+use futures::TryStreamExt;
+use hoglake_model::table::FilePath;
+use object_store::ObjectStore;
+use std::collections::BTreeSet;
+
+/// A completed action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Instant {
+    /// When it was requested: `yyyyMMddHHmmss` or with milliseconds; the name of the instant.
+    pub(super) requested: String,
+    /// When it was completed; the same as `requested` in layout 1, which does not say.
+    pub(super) completed: String,
+    /// `commit`, `deltacommit`, `replacecommit`, `clean`, `rollback`, ...
+    pub(super) action: String,
+    /// The object, relative to the table's root.
+    pub(super) key: String,
+    /// When the object was written, according to the store.
+    pub(super) modified_ms: i64,
+    /// Its size.
+    pub(super) size: u64,
+}
+
+/// The active timeline of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Timeline {
+    /// Completed actions, in the order in which they became visible.
+    pub(super) completed: Vec<Instant>,
+    requested: BTreeSet<String>,
+    /// The oldest write in the active timeline; what is older was archived, and only completed actions are.
+    first: Option<String>,
+    layout: Layout,
+}
+
+impl Instant {
+    /// Whether the action can change which rows the table shows.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.action.as_str(), "commit" | "deltacommit" | "replacecommit")
+    }
+}
+
+impl Timeline {
+    /// Lists the timeline of the table whose metadata folder is `folder`.
+    pub(super) async fn read(root: &TableRoot, folder: &str, properties: &Properties, layout: Layout) -> Result<Self> {
+        let folder = match layout {
+            Layout::One => folder.to_owned(),
+            Layout::Two => format!("{folder}/{}", properties.get("hoodie.timeline.path").unwrap_or("timeline")),
+        };
+        let (store, prefix) = root.object(&FilePath::Under(folder.as_str().into()))?;
+        let listed =
+            store.list_with_delimiter(Some(&prefix)).await.map_err(|e| Error::store(root.spell(&folder), e))?;
+        let names = listed.objects.into_iter().filter_map(|meta| {
+            let name = meta.location.filename()?.to_owned();
+            Some((name, meta.last_modified.timestamp_millis(), meta.size))
+        });
+        Ok(Self::new(&folder, names, layout))
+    }
+
+    fn new(folder: &str, names: impl Iterator<Item = (String, i64, u64)>, layout: Layout) -> Self {
+        let mut completed = Vec::new();
+        let mut pending = BTreeSet::new();
+        for (name, modified_ms, size) in names {
+            let Some((time, action)) = name.split_once('.') else { continue };
+            let (requested, finished) = match (layout, time.split_once('_')) {
+                (Layout::Two, Some((requested, finished))) => (requested, Some(finished)),
+                (Layout::Two, None) => (time, None),
+                (Layout::One, _) => (time, Some(time)),
+            };
+            let is_time = |t: &str| (14..=20).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
+            if !is_time(requested) {
+                continue;
+            }
+            let open = action == "inflight" || action.ends_with(".inflight") || action.ends_with(".requested");
+            match finished {
+                Some(finished) if !open && is_time(finished) && !action.contains('.') => completed.push(Instant {
+                    requested: requested.to_owned(),
+                    completed: finished.to_owned(),
+                    action: action.to_owned(),
+                    key: format!("{folder}/{name}"),
+                    modified_ms,
+                    size,
+                }),
+                _ if open => {
+                    pending.insert(requested.to_owned());
+                }
+                _ => {}
+            }
+        }
+        completed.sort_by(|a, b| (&a.completed, &a.requested).cmp(&(&b.completed, &b.requested)));
+        let requested: BTreeSet<String> = completed.iter().map(|i| i.requested.clone()).collect();
+        pending.retain(|i| !requested.contains(i));
+        let writes = completed.iter().filter(|i| i.writes()).map(|i| &i.requested);
+        let first = writes.chain(&pending).min().cloned();
+        Self { completed, requested, first, layout }
+    }
+
+    /// Whether what was written under `instant` counts: it completed, or it is so old that it was archived.
+    pub(super) fn is_committed(&self, instant: &str) -> bool {
+        self.requested.contains(instant) || self.first.as_deref().is_none_or(|first| instant < first)
+    }
+
+    /// Completed writes, in the order in which they became visible.
+    pub(super) fn writes(&self) -> impl DoubleEndedIterator<Item = &Instant> {
+        self.completed.iter().filter(|i| i.writes())
+    }
+
+    /// When the action requested at `instant` completed; the instant itself where nobody recorded it.
+    pub(super) fn completion<'a>(&'a self, instant: &'a str) -> &'a str {
+        if self.layout == Layout::One {
+            return instant;
+        }
+        self.completed.iter().find(|i| i.requested == instant).map_or(instant, |i| i.completed.as_str())
+    }
+
+    pub(super) const fn layout(&self) -> Layout {
+        self.layout
+    }
+}
+
+/// Lists the objects of a folder of the table without descending: name and size.
+pub(super) async fn list_folder(root: &TableRoot, folder: &str) -> Result<Vec<(String, u64)>> {
+    let (store, prefix) = root.object(&FilePath::Under(folder.into()))?;
+    let prefix = if prefix.as_ref().is_empty() { None } else { Some(prefix) };
+    let listed = store.list_with_delimiter(prefix.as_ref()).await.map_err(|e| Error::store(root.spell(folder), e))?;
+    Ok(listed.objects.into_iter().filter_map(|m| Some((m.location.filename()?.to_owned(), m.size))).collect())
+}
+
+/// Lists all objects of the table outside of hidden folders at its top: key relative to the root, and size.
+pub(super) async fn list_data(root: &TableRoot) -> Result<Vec<(String, u64)>> {
+    let (store, prefix) = root.object(&FilePath::Under("".into()))?;
+    let fail = |e| Error::store(root.location().to_string(), e);
+    let prefix = if prefix.as_ref().is_empty() { None } else { Some(prefix) };
+    let base = prefix.as_ref().map_or(0, |p| p.as_ref().len() + 1);
+    let top = store.list_with_delimiter(prefix.as_ref()).await.map_err(fail)?;
+    let relative = |location: &object_store::path::Path| location.as_ref().get(base..).unwrap_or_default().to_owned();
+    let mut found: Vec<(String, u64)> = top.objects.iter().map(|m| (relative(&m.location), m.size)).collect();
+    for folder in top.common_prefixes {
+        let name = folder.filename().unwrap_or_default();
+        if name == FOLDER || (name.starts_with(['_', '.']) && !name.contains('=')) {
+            continue;
+        }
+        let mut stream = store.list(Some(&folder));
+        while let Some(meta) = stream.try_next().await.map_err(fail)? {
+            found.push((relative(&meta.location), meta.size));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The time of an instant in milliseconds since the epoch, its digits read as UTC.
+///
+/// # Units
+/// Instants without milliseconds get none: which of the thousand it was is unknown.
+pub(super) fn millis(instant: &str) -> i64 {
+    let seconds = instant.get(..14).unwrap_or(instant);
+    let Ok(time) = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S") else { return 0 };
+    let fraction = instant.get(14..17).and_then(|f| f.parse::<i64>().ok()).unwrap_or(0);
+    time.and_utc().timestamp_millis() + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(layout: Layout, names: &[&str]) -> Timeline {
+        Timeline::new(".hoodie", names.iter().map(|n| ((*n).to_owned(), 0, 0)), layout)
+    }
+
+    #[test]
+    fn layout_one_reads_the_action_from_the_name() {
+        let found = timeline(
+            Layout::One,
+            &[
+                "20240418173235694.commit.requested",
+                "20240418173235694.inflight",
+                "20240418173235694.commit",
+                "20240418173200000.replacecommit",
+                "20240418173300000.deltacommit.inflight",
+                "20240418173100000.clean",
+                "hoodie.properties",
+                "notatime.commit",
+            ],
+        );
+        let done: Vec<_> = found.completed.iter().map(|i| (i.requested.as_str(), i.action.as_str())).collect();
+        assert_eq!(
+            done,
+            [("20240418173100000", "clean"), ("20240418173200000", "replacecommit"), ("20240418173235694", "commit")]
+        );
+        assert!(found.is_committed("20240418173235694") && found.is_committed("20200101000000"));
+        assert!(!found.is_committed("20240418173300000") && !found.is_committed("20240418173236000"));
+    }
+
+    #[test]
+    fn layout_two_orders_by_completion() {
+        let found = timeline(
+            Layout::Two,
+            &[
+                "20260307162434124_20260307162458653.commit",
+                "20260307162440672_20260307162441724.commit",
+                "20260307162434124.commit.requested",
+                "20260307162434124.inflight",
+                "20260307162454799.clustering.requested",
+            ],
+        );
+        let done: Vec<_> = found.writes().map(|i| i.requested.as_str()).collect();
+        assert_eq!(done, ["20260307162440672", "20260307162434124"]);
+        assert_eq!(found.completion("20260307162434124"), "20260307162458653");
+        assert!(!found.is_committed("20260307162454799"));
+    }
+
+    #[test]
+    fn instants_are_times() {
+        assert_eq!(millis("20231105172136406"), 1_699_204_896_406);
+        assert_eq!(millis("20231105172136"), 1_699_204_896_000);
+        assert_eq!(millis("00000000000000"), 0);
+    }
+}
