@@ -85,7 +85,7 @@ def test_a_wrong_token(ask, operation):
     refused(ask(operation, None, headers={"Authorization": "Bearer wrong"}), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "bearer x y", "x", "é".encode("latin-1")])
+@pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "bearer x y", "x", "é".encode("latin-1")])
 def test_a_wrong_header(ask, given):
     response = ask(CONTRACT.by_id["listCatalogs"], None, headers={"Authorization": given})
     refused(response, 401, "unauthenticated")

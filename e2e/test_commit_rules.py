@@ -58,8 +58,8 @@ FILES_REFUSED = {
     "statistics of field 0": ("t", {"column_stats": [stats(0)]}, "0"),
     "statistics of the row id": ("t", {"column_stats": [stats(2147483646)]}, "2147483646"),
     "statistics of one field twice": ("t", {"column_stats": [stats(1), stats(1)]}, "1"),
-    "negative value_count": ("t", {"column_stats": [stats(value_count=-1)]}, "value_count"),
-    "negative null_count": ("t", {"column_stats": [stats(null_count=-1)]}, "null_count"),
+    "negative value_count": ("t", {"column_stats": [stats(value_count=-1)]}, "count"),
+    "negative null_count": ("t", {"column_stats": [stats(null_count=-1)]}, "count"),
 }
 
 

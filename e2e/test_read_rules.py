@@ -394,7 +394,7 @@ def test_data_paths_do_not_overlap(api):
     for n, data_path in enumerate(APART):
         Lake(api, f"apart{n}", data_path).create()
     for blank in ("", "   "):
-        refused(api.post("/catalogs", json={"name": "blank", "data_path": blank}), 422, "validation", "data_path")
+        refused(api.post("/catalogs", json={"name": "blank", "data_path": blank}), 422, "validation", "data path")
 
 
 def test_the_instance(api):
