@@ -4,6 +4,7 @@ mod auth;
 mod contract;
 mod dev;
 mod embedded_postgres;
+mod history;
 mod manners;
 mod operations;
 mod settings;
