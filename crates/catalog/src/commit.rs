@@ -4,7 +4,7 @@
 mod group;
 mod load;
 pub(crate) mod queue;
-mod write;
+pub(crate) mod write;
 
 use crate::idempotency::{Answer, IdempotencyKey};
 use crate::{Catalog, Result};

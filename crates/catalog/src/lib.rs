@@ -9,18 +9,27 @@
 
 pub mod catalogs;
 pub mod commit;
+pub mod compaction;
 pub mod consumers;
 pub mod ddl;
 pub mod error;
+pub mod expiry;
+pub mod fault;
+pub mod hydration;
 pub mod idempotency;
+pub mod leases;
 pub mod lock;
 pub mod migrations;
 pub mod namespaces;
 pub mod options;
+pub mod partition_totals;
 pub mod probe;
+pub mod removals;
+pub mod runs;
 pub mod snapshots;
 pub mod tables;
 pub mod transaction;
+pub mod verify;
 pub mod views;
 
 pub use error::{Error, Result};
@@ -44,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) pool: PgPool,
     /// Group committers: at most one connection a catalog with work to do.
     pub(crate) commit_pool: PgPool,
+    /// Maintenance, so that it takes no connection from a request.
+    pub(crate) background_pool: PgPool,
     pub(crate) options: Options,
     pub(crate) committers: commit::Committers,
     /// Catalogs by name: never renamed, never dropped.
@@ -56,11 +67,13 @@ impl Catalog {
     /// # Errors
     /// [`Error::Database`] when `options.database_url` is not a Postgres URL.
     pub fn open(options: Options) -> Result<Self> {
-        let pool = options.request_pool()?;
+        let background_pool = options.background_pool()?;
         let commit_pool = options.commit_pool()?;
+        let pool = options.request_pool()?;
         let inner = Inner {
             pool,
             commit_pool,
+            background_pool,
             options,
             committers: commit::Committers::default(),
             identities: RwLock::default(),
@@ -78,6 +91,11 @@ impl Catalog {
         &self.inner.commit_pool
     }
 
+    /// The pool that background work draws from.
+    pub fn background_pool(&self) -> &PgPool {
+        &self.inner.background_pool
+    }
+
     /// The settings this handle was opened with.
     pub fn options(&self) -> &Options {
         &self.inner.options
@@ -87,6 +105,7 @@ impl Catalog {
     pub async fn close(&self) {
         self.inner.committers.close().await;
         self.inner.commit_pool.close().await;
+        self.inner.background_pool.close().await;
         self.inner.pool.close().await;
     }
 }

@@ -5,7 +5,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::time::Duration;
 
 /// Every migration in order; the number is the position from 1.
-pub const MIGRATIONS: &[(&str, &str)] = &[("0001_catalog", include_str!("../migrations/0001_catalog.sql"))];
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_catalog", include_str!("../migrations/0001_catalog.sql")),
+    ("0002_maintenance", include_str!("../migrations/0002_maintenance.sql")),
+];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.
 const LOCK: i64 = 0x686f_676c_616b_6521;

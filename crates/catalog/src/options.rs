@@ -15,6 +15,10 @@ pub struct Options {
     pub pool_size: u32,
     /// Connections for group committers, one for each catalog with work to do.
     pub commit_pool_size: u32,
+    /// Connections for background work.
+    pub background_pool_size: u32,
+    /// Files below this size are small: compaction may merge them, partition statistics count them.
+    pub compaction_target_bytes: i64,
     /// Budget of one commit or DDL request for waiting: queue, connection and lock together. `None` waits for ever.
     pub commit_lock_timeout: Option<Duration>,
     /// Most requests that one catalog's queue holds; one more is answered 503 at once.
@@ -38,6 +42,8 @@ impl Options {
             database_url: database_url.into(),
             pool_size: 10,
             commit_pool_size: 4,
+            background_pool_size: 8,
+            compaction_target_bytes: 512 << 20,
             commit_lock_timeout: Some(Duration::from_secs(30)),
             commit_queue_limit: 4096,
             commit_batch_requests: 128,
@@ -83,6 +89,12 @@ impl Options {
         Ok(pool_options(self.commit_pool_size, Duration::from_secs(30))
             .test_before_acquire(false)
             .connect_lazy_with(options))
+    }
+
+    /// The pool of background work. A page of a purge is planned for the rows that it has, not for those of the first one.
+    pub(crate) fn background_pool(&self) -> Result<PgPool> {
+        let options = self.connect_options()?.options([("plan_cache_mode", "force_custom_plan")]);
+        Ok(pool_options(self.background_pool_size, Duration::from_secs(30)).connect_lazy_with(options))
     }
 }
 

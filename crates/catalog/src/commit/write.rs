@@ -147,15 +147,15 @@ impl<'r> Rows<'r> {
 
 /// Column arrays for statistics: one row a file, each cell an array literal.
 #[derive(Default)]
-struct StatisticsRows {
-    file_ids: Vec<i64>,
-    field_ids: Vec<String>,
-    value_counts: Vec<String>,
-    null_counts: Vec<String>,
-    nan_counts: Vec<String>,
-    sizes: Vec<String>,
-    lower_bounds: Vec<String>,
-    upper_bounds: Vec<String>,
+pub(crate) struct StatisticsRows {
+    pub(crate) file_ids: Vec<i64>,
+    pub(crate) field_ids: Vec<String>,
+    pub(crate) value_counts: Vec<String>,
+    pub(crate) null_counts: Vec<String>,
+    pub(crate) nan_counts: Vec<String>,
+    pub(crate) sizes: Vec<String>,
+    pub(crate) lower_bounds: Vec<String>,
+    pub(crate) upper_bounds: Vec<String>,
 }
 
 impl StatisticsRows {
@@ -169,7 +169,8 @@ impl StatisticsRows {
         rows
     }
 
-    fn push(&mut self, file: FileId, stats: &[ColumnStats]) {
+    /// Adds the statistics of `file`.
+    pub(crate) fn push(&mut self, file: FileId, stats: &[ColumnStats]) {
         self.file_ids.push(file.0);
         self.field_ids.push(integer_array(stats.iter().map(|s| Some(s.field_id.0))));
         self.value_counts.push(integer_array(stats.iter().map(|s| s.value_count)));
@@ -257,7 +258,7 @@ fn bytes_array<'b>(values: impl Iterator<Item = Option<&'b [u8]>>) -> String {
 }
 
 /// An array literal of texts and NULLs.
-fn text_array(values: &[Option<String>]) -> String {
+pub(crate) fn text_array(values: &[Option<String>]) -> String {
     let mut literal = String::from("{");
     for (index, value) in values.iter().enumerate() {
         if index > 0 {

@@ -3,4 +3,5 @@
 
 mod commit;
 mod lake;
+mod maintenance;
 mod migrations;

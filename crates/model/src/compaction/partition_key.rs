@@ -5,7 +5,7 @@
 //! value of its column is compared as text.
 
 use crate::ColumnType;
-use crate::table::Transform;
+use crate::definition::Transform;
 use base64::Engine as _;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 pub fn canonical(transform: Transform, source: Option<ColumnType>, value: &str) -> String {
     let read = match (transform, source) {
         (Transform::Identity, Some(ty)) => identity(ty, value),
-        (Transform::Identity, None) | (Transform::Truncate(_) | Transform::Void, _) => None,
+        (Transform::Identity, None) => None,
         (Transform::Day, _) => integer(value).or_else(|| date(value).map(|days| days.to_string())),
         (Transform::Year | Transform::Month | Transform::Hour | Transform::Bucket(_), _) => integer(value),
     };

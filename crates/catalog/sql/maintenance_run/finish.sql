@@ -1,0 +1,3 @@
+-- Closes a run. $1 run_id bigint, $2 result text (JSON) or null, $3 error text or null. Primary key.
+update maintenance_run set finished_at = clock_timestamp(), result = $2::json, error = $3
+where run_id = $1 and finished_at is null

@@ -1,0 +1,20 @@
+-- Whether the retained snapshots are [earliest, head] without a gap. Those below the floor have expired and wait for
+-- their deletion. $1 catalog_id bigint. Primary key of snapshot. One row: violations, samples.
+with range as (
+  select c.earliest_snapshot, c.head_snapshot, count(s.snapshot_id) as found, min(s.snapshot_id) as low,
+         (select max(x.snapshot_id) from snapshot x where x.catalog_id = $1) as high
+  from catalog c left join snapshot s on s.catalog_id = c.catalog_id and s.snapshot_id >= c.earliest_snapshot
+  where c.catalog_id = $1
+  group by c.earliest_snapshot, c.head_snapshot
+), violation as materialized (
+  select format('%s snapshots are retained, [%s, %s] needs %s', found, earliest_snapshot, head_snapshot,
+                head_snapshot - earliest_snapshot + 1) as detail
+  from range where found <> head_snapshot - earliest_snapshot + 1
+  union all
+  select format('the oldest retained snapshot is %s, the floor is %s', coalesce(low::text, 'missing'), earliest_snapshot)
+  from range where low is distinct from earliest_snapshot
+  union all
+  select format('the newest snapshot is %s, head is %s', coalesce(high::text, 'missing'), head_snapshot)
+  from range where high is distinct from head_snapshot
+)
+select (select count(*) from violation), array(select detail from violation limit 20)

@@ -1,0 +1,158 @@
+//! Claims, liveness and settlement of the removal queue.
+
+use super::DEMO;
+use crate::lake::{Lake, ROOT, append, file};
+use chrono::Utc;
+use hoglake_catalog::removals::{ClaimRequest, Claims, Outcome};
+use hoglake_model::ErrorCode;
+use std::time::Duration;
+use uuid::Uuid;
+
+fn request(limit: i64) -> ClaimRequest {
+    ClaimRequest { claimant: Uuid::new_v4(), min_age: Duration::ZERO, limit, sweep_began: Utc::now() }
+}
+
+async fn queue(lake: &Lake, paths: impl IntoIterator<Item = String>) {
+    let paths: Vec<String> = paths.into_iter().collect();
+    sqlx::query(
+        "insert into file_removal (catalog_id, path, kind, reason)
+         select 1, path, 'data', 'snapshot_expiry' from unnest($1::text[]) as w(path)",
+    )
+    .bind(paths)
+    .execute(&lake.pool)
+    .await
+    .unwrap();
+}
+
+fn paths(claims: &Claims) -> Vec<&str> {
+    claims.unreferenced.iter().map(|c| c.path.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_referenced_path_is_kept_counted_and_starves_nobody() {
+    let lake = Lake::new().await;
+    lake.commit(append("t", vec![file("live", 1)])).await.unwrap();
+    queue(&lake, [format!("{ROOT}/live")]).await;
+    queue(&lake, (0..5).map(|i| format!("{ROOT}/dead-{i}"))).await;
+    let first = request(3);
+    let claims = lake.catalog.removals_claim(DEMO, first).await.unwrap();
+    assert_eq!(claims.referenced.len(), 1);
+    assert_eq!(claims.referenced[0].1, "data file 1 of table 1 in catalog 1");
+    assert_eq!(paths(&claims).len(), 2);
+    let settled: Vec<_> = claims.unreferenced.iter().map(|c| (c.removal_id, Outcome::Deleted)).collect();
+    assert_eq!(lake.catalog.removals_settle(first.claimant, &settled).await.unwrap().len(), 2);
+    // the same sweep does not try it again, the next one tries it last
+    let second = ClaimRequest { claimant: Uuid::new_v4(), ..first };
+    let claims = lake.catalog.removals_claim(DEMO, second).await.unwrap();
+    assert_eq!((claims.referenced.len(), claims.unreferenced.len()), (0, 3));
+    let third = lake.catalog.removals_claim(DEMO, request(10)).await.unwrap();
+    assert_eq!((third.referenced.len(), third.unreferenced.len()), (1, 0));
+    let page = lake.catalog.removals_list("demo", Some("still_referenced"), None, 10).await.unwrap();
+    assert_eq!(page.removals.len(), 1);
+    assert_eq!(page.removals[0].attempts, 2);
+    assert!(page.removals[0].last_error.as_deref().unwrap().starts_with("still referenced by data file 1"));
+    assert_eq!(lake.catalog.removals_list("demo", Some("removed"), None, 1).await.unwrap().removals.len(), 1);
+    assert!(lake.catalog.removals_list("demo", Some("removed"), None, 1).await.unwrap().has_more);
+}
+
+#[tokio::test]
+async fn two_cleaners_share_the_queue_and_a_lost_claim_settles_nothing() {
+    let lake = Lake::new().await;
+    queue(&lake, (0..40).map(|i| format!("{ROOT}/dead-{i}"))).await;
+    let second = lake.second();
+    let (a, b) = (request(20), request(20));
+    let (one, two) = tokio::join!(lake.catalog.removals_claim(DEMO, a), second.removals_claim(DEMO, b));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let mut all: Vec<i64> = one.unreferenced.iter().chain(&two.unreferenced).map(|c| c.removal_id).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), one.unreferenced.len() + two.unreferenced.len());
+    // claims of a cleaner that died pass on when their lease ends
+    lake.execute("update file_removal set claimed_until = now() - interval '1 second'").await;
+    let again = lake.catalog.removals_claim(DEMO, request(100)).await.unwrap();
+    assert_eq!(again.unreferenced.len(), 40);
+    let late: Vec<_> = one.unreferenced.iter().map(|c| (c.removal_id, Outcome::Deleted)).collect();
+    assert!(lake.catalog.removals_settle(a.claimant, &late).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_commit_is_refused_a_claimed_path_and_one_under_way_is_waited_for() {
+    let lake = Lake::new().await;
+    queue(&lake, [format!("{ROOT}/p")]).await;
+    let claim = request(10);
+    lake.catalog.removals_claim(DEMO, claim).await.unwrap();
+    let refused = lake.commit(append("t", vec![file("p", 1)])).await.unwrap_err().refusal().unwrap();
+    assert_eq!(refused.code, ErrorCode::CommitConflict);
+    lake.catalog.removals_release(claim.claimant, &[]).await.unwrap();
+
+    // a transaction that registered the path before it was queued, and has not committed yet
+    let mut writer = lake.pool.begin().await.unwrap();
+    let key = hoglake_catalog::lock::key(DEMO);
+    sqlx::query("select pg_advisory_xact_lock($1)").bind(key).execute(&mut *writer).await.unwrap();
+    sqlx::query(
+        "insert into data_file (catalog_id, data_file_id, table_id, begin_snapshot, path, record_count, file_size_bytes,
+                                row_id_start, stats_state)
+         values (1, 1, 1, 4, $1, 1, 1, 0, 'pending')",
+    )
+    .bind(format!("{ROOT}/q"))
+    .execute(&mut *writer)
+    .await
+    .unwrap();
+    queue(&lake, [format!("{ROOT}/q")]).await;
+    let catalog = lake.catalog.clone();
+    let claiming = tokio::spawn(async move { catalog.removals_claim(DEMO, request(10)).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!claiming.is_finished());
+    writer.commit().await.unwrap();
+    let claims = claiming.await.unwrap().unwrap();
+    assert_eq!((claims.referenced.len(), claims.unreferenced.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn references_count_across_catalogs_and_in_history() {
+    let lake = Lake::new().await;
+    lake.execute(
+        "insert into catalog (name, data_path, data_range) values ('other', 's3://o/', text_range('s3://o/', 's3://o0'));
+         insert into data_file (catalog_id, data_file_id, table_id, begin_snapshot, end_snapshot, path, record_count,
+                                file_size_bytes, row_id_start, stats_state)
+         values (2, 7, 3, 1, 2, 's3://lake/demo/shared', 1, 1, 0, 'pending')",
+    )
+    .await;
+    queue(&lake, [format!("{ROOT}/shared")]).await;
+    let claims = lake.catalog.removals_claim(DEMO, request(10)).await.unwrap();
+    assert_eq!(claims.referenced[0].1, "data file 7 of table 3 in catalog 2");
+    assert!(claims.unreferenced.is_empty());
+}
+
+#[tokio::test]
+async fn young_paths_and_staged_outputs_are_left_alone() {
+    let lake = Lake::new().await;
+    queue(&lake, [format!("{ROOT}/young")]).await;
+    let patient = ClaimRequest { min_age: Duration::from_secs(60), ..request(10) };
+    assert!(lake.catalog.removals_claim(DEMO, patient).await.unwrap().unreferenced.is_empty());
+    assert_eq!(lake.catalog.removals_preview(DEMO, Duration::ZERO, 10).await.unwrap().unreferenced.len(), 1);
+    lake.execute("update file_removal set scheduled_at = now() - interval '2 minutes'").await;
+    lake.execute(
+        "insert into file_removal (catalog_id, path, kind, reason, claimed_by, claimed_until)
+         values (1, 's3://lake/demo/staged', 'data', 'compaction_staging', gen_random_uuid(), now() + interval '5 minutes')",
+    )
+    .await;
+    let claims = lake.catalog.removals_claim(DEMO, request(10)).await.unwrap();
+    assert_eq!(paths(&claims), ["s3://lake/demo/young"]);
+}
+
+#[tokio::test]
+async fn the_ledger_forgets_after_its_retention() {
+    let lake = Lake::new().await;
+    queue(&lake, (0..3).map(|i| format!("{ROOT}/x{i}"))).await;
+    let claim = request(2);
+    let claims = lake.catalog.removals_claim(DEMO, claim).await.unwrap();
+    let settled: Vec<_> = claims.unreferenced.iter().map(|c| (c.removal_id, Outcome::Absent)).collect();
+    lake.catalog.removals_settle(claim.claimant, &settled).await.unwrap();
+    assert_eq!(lake.catalog.removals_purge(DEMO, Duration::from_secs(60)).await.unwrap(), 0);
+    lake.execute("update file_removal set settled_at = now() - interval '1 hour' where settled_at is not null").await;
+    assert_eq!(lake.catalog.removals_purge(DEMO, Duration::from_secs(60)).await.unwrap(), 2);
+    assert_eq!(lake.catalog.removals_depth(DEMO).await.unwrap(), 1);
+    let refused = lake.catalog.removals_list("demo", None, None, 0).await.unwrap_err().refusal().unwrap();
+    assert_eq!(refused.code, ErrorCode::Validation);
+}
