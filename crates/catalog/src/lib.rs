@@ -15,6 +15,7 @@ pub mod ddl;
 pub mod error;
 pub mod expiry;
 pub mod fault;
+pub mod gauges;
 pub mod hydration;
 pub mod idempotency;
 pub mod leases;

@@ -91,6 +91,21 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The word of audit lines, also the `result` label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Committed => "committed",
+            Self::Conflict => "conflict",
+            Self::Regression => "regression",
+            Self::Timeout => "timeout",
+            Self::Validation => "validation",
+            Self::NotFound => "not_found",
+            Self::Error => "error",
+            Self::InvariantViolation => "invariant_violation",
+        }
+    }
+
     /// What a failed request counts as.
     pub fn of(error: &ApiError) -> Self {
         match error.code() {

@@ -8,6 +8,7 @@ pub mod commit;
 pub mod database;
 pub mod http;
 pub mod log;
+pub mod metrics;
 pub mod s3;
 mod secret;
 mod value;
@@ -33,6 +34,9 @@ pub struct Config {
     /// Who may do what.
     #[command(flatten)]
     pub auth: auth::AuthConfig,
+    /// Sampling of gauges.
+    #[command(flatten)]
+    pub metrics: metrics::MetricsConfig,
     /// Logs and audit.
     #[command(flatten)]
     pub log: log::LogConfig,

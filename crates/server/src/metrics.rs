@@ -1,5 +1,9 @@
 //! Prometheus metrics: recorded everywhere through the `metrics` crate, rendered here. docs/OPERATIONS.md lists them.
 
+mod sample;
+
+pub use sample::sample;
+
 use crate::app::App;
 use axum::extract::State;
 use axum::http::header;
@@ -29,6 +33,12 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("hoglake_db_pool_connections", "Connections to Postgres by pool and state");
     describe_counter!("hoglake_tokens_reload_failures_total", "Changes of the tokens file that could not be read");
     describe_counter!("hoglake_audit_lines_dropped_total", "Audit lines that their destination did not take in time");
+    describe_counter!("hoglake_commits_total", "Commits by catalog and result");
+    describe_histogram!("hoglake_commit_lock_wait_seconds", "Wait for a catalog's commit lock");
+    describe_histogram!("hoglake_commit_batch_size", "Requests in one group commit");
+    describe_gauge!("hoglake_commit_queue_depth", "Requests that wait for the group committer, by catalog id");
+    describe_histogram!("hoglake_request_queue_wait_seconds", "Wait of a commit or DDL for the group committer");
+    describe_counter!("hoglake_requests_shed_total", "Requests answered 503 instead of waiting on, by reason");
     describe_gauge!("hoglake_build_info", "Always 1; the version is a label");
     describe_gauge!("process_resident_memory_bytes", "Resident memory of the server, without Postgres");
     gauge!("hoglake_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -86,6 +86,9 @@ impl Server {
         let metrics = metrics::install().map_err(|error| Failure::at("cannot record metrics", error))?;
         tokio::spawn(metrics::upkeep(metrics.clone()));
         tokio::spawn(auth.clone().keep_fresh());
+        if let Some(interval) = config.metrics.interval() {
+            tokio::spawn(metrics::sample(catalog.clone(), interval));
+        }
         Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, health, metrics }))))
     }
 

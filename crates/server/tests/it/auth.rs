@@ -70,7 +70,7 @@ async fn without_a_valid_token_there_is_only_health_and_the_contract() {
         assert_eq!(server.request("GET", target).send().await.status, 200, "{target}");
     }
     for operation in operations() {
-        let target = operation.path.replace('{', "").replace('}', "");
+        let target = operation.path.replace(['{', '}'], "");
         let response = server.request(operation.method.as_str(), &target).send().await;
         assert_eq!(response.failure(), (401, "unauthenticated".to_owned()), "{}", operation.id);
         assert!(response.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")));

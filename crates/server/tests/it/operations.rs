@@ -1,6 +1,6 @@
 //! Probes, metrics, the contract and its page, audit lines.
 
-use crate::stage::server;
+use crate::stage::{server, server_with};
 use hoglake_testkit::postgres::Cluster;
 use hoglake_testkit::server::ServerCommand;
 use serde_json::{Value, json};
@@ -54,6 +54,31 @@ async fn requests_are_counted_by_operation_and_status() {
         "hoglake_http_requests_total{operation=\"unmatched\",status=\"404\"} 1",
         "hoglake_http_requests_in_flight 1",
         "hoglake_http_request_duration_seconds_bucket{operation=\"getInstanceInfo\",le=\"+Inf\"} 3",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn gauges_follow_the_catalogs() {
+    let (server, _database) = server_with(|command| command.env("HOGLAKE_METRICS_INTERVAL_MS", "100")).await;
+    let body = json!({"name": "lake", "data_path": "s3://b/lake"});
+    assert_eq!(server.request("POST", "/v1/catalogs").json(&body).send().await.status, 201);
+    let namespace = server.request("POST", "/v1/catalogs/lake/namespaces").json(&json!({"name": "ns"})).send().await;
+    assert_eq!(namespace.status, 201);
+    let mut text = String::new();
+    for _ in 0..100 {
+        text = server.request("GET", "/metrics").send().await.text();
+        if text.contains("hoglake_head_snapshot_id{catalog=\"lake\"} 1") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for line in [
+        "hoglake_head_snapshot_id{catalog=\"lake\"} 1",
+        "hoglake_earliest_snapshot_id{catalog=\"lake\"} 0",
+        "hoglake_snapshot_count{catalog=\"lake\"} 2",
+        "hoglake_table_count{catalog=\"lake\"} 0",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
