@@ -9,6 +9,7 @@ mod judges;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
+mod seeds;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {
