@@ -1,7 +1,17 @@
 //! The store against a real Postgres.
 #![cfg_attr(test, allow(missing_docs))]
 
+mod answer;
+mod catalogs;
 mod commit;
+mod consumers;
+mod idempotency;
 mod lake;
 mod maintenance;
 mod migrations;
+mod namespaces;
+mod plans;
+mod schema;
+mod snapshots;
+mod tables;
+mod views;

@@ -1,0 +1,80 @@
+//! Idempotency keys of requests that are not data commits, and their purge.
+
+use crate::answer::{body, refusal};
+use crate::lake::Lake;
+use hoglake_catalog::Result;
+use hoglake_catalog::catalogs::{CreateCatalog, PatchCatalogOptions};
+use hoglake_catalog::idempotency::{Answer, IdempotencyKey};
+use hoglake_catalog::namespaces::CreateNamespace;
+use hoglake_model::ErrorCode;
+
+fn key(name: &str, body: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey::new(name, "POST", "/", body.as_bytes()).unwrap())
+}
+
+async fn make_namespace(lake: &Lake, name: &str, key: Option<IdempotencyKey>) -> Result<Answer> {
+    lake.catalog.namespace_create("demo", CreateNamespace { name: name.to_owned() }, key, None).await
+}
+
+#[tokio::test]
+async fn a_repeated_ddl_request_gets_the_first_answer() {
+    let lake = Lake::new().await;
+    let first = make_namespace(&lake, "n", key("k", "n")).await.unwrap();
+    let again = make_namespace(&lake, "n", key("k", "n")).await.unwrap();
+    assert_eq!(again, Answer { replayed: true, ..first });
+    assert_eq!(lake.head().await, (4, 1, 4));
+    assert_eq!(refusal(make_namespace(&lake, "m", key("k", "m")).await).code, ErrorCode::Validation);
+    // a refusal stores nothing
+    assert_eq!(refusal(make_namespace(&lake, "n", key("l", "n")).await).code, ErrorCode::AlreadyExists);
+    make_namespace(&lake, "m", key("l", "m")).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_of_many_equal_requests_creates_the_catalog() {
+    let lake = Lake::new().await;
+    let create = || {
+        let request = CreateCatalog { name: "x".to_owned(), data_path: "s3://x".to_owned() };
+        lake.catalog.catalog_create(request, key("k", "x"))
+    };
+    let answers = futures::future::join_all((0..8).map(|_| create())).await;
+    let answers: Vec<Answer> = answers.into_iter().map(|a| a.unwrap()).collect();
+    assert_eq!(answers.iter().filter(|a| !a.replayed).count(), 1);
+    assert!(answers.iter().all(|a| a.status == 201 && body(a) == body(&answers[0])));
+    assert_eq!(lake.number("select count(*) from catalog where name = 'x'").await, 1);
+}
+
+#[tokio::test]
+async fn a_repeated_patch_does_not_patch_again() {
+    let lake = Lake::new().await;
+    let patch = |seconds, key| {
+        let patch = PatchCatalogOptions { snapshot_retention_seconds: Some(Some(seconds)), consumer_floor: None };
+        lake.catalog.catalog_patch_options("demo", patch, key)
+    };
+    let first = patch(60, key("k", "60")).await.unwrap();
+    patch(70, None).await.unwrap();
+    let again = patch(60, key("k", "60")).await.unwrap();
+    assert_eq!((body(&again), again.replayed), (body(&first), true));
+    assert_eq!(lake.number("select snapshot_retention_seconds from catalog").await, 70);
+}
+
+#[tokio::test]
+async fn keys_live_a_day_and_as_long_as_their_snapshot() {
+    let lake = Lake::new().await;
+    make_namespace(&lake, "young", key("young", "")).await.unwrap();
+    make_namespace(&lake, "old", key("old", "")).await.unwrap();
+    make_namespace(&lake, "retained", key("retained", "")).await.unwrap();
+    lake.catalog.catalog_patch_options("demo", PatchCatalogOptions::default(), key("patch", "")).await.unwrap();
+    assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 0);
+    sqlx::raw_sql(
+        "update idempotency_key set created_at = now() - interval '25 hours' where key <> 'young';
+         update catalog set earliest_snapshot = 6",
+    )
+    .execute(&lake.pool)
+    .await
+    .unwrap();
+    assert_eq!(lake.catalog.idempotency_purge(1).await.unwrap(), 1, "bounded");
+    assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 1);
+    let left: Vec<String> =
+        sqlx::query_scalar("select key from idempotency_key order by key").fetch_all(&lake.pool).await.unwrap();
+    assert_eq!(left, ["retained", "young"]);
+}

@@ -1,0 +1,87 @@
+//! Plans of the hot queries, on a catalog large enough that a wrong plan would show: every one goes through an index.
+//!
+//! The plans are checked in under `plans/`, as Postgres 15 makes them; other versions are held to "no sequential scan"
+//! only. After a change: `HOGLAKE_BLESS=1 cargo test -p hoglake-catalog plans` on Postgres 15, and read the difference.
+
+use crate::lake::Lake;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+/// A statement of the store and values for its parameters, as SQL.
+struct Hot {
+    name: &'static str,
+    sql: &'static str,
+    values: &'static str,
+}
+
+macro_rules! hot {
+    ($name:literal, $values:literal) => {
+        Hot { name: $name, sql: include_str!(concat!("../../sql/", $name, ".sql")), values: $values }
+    };
+}
+
+const HOT: &[Hot] = &[
+    hot!("catalog/get", "1"),
+    hot!("catalog/lock_head", "1"),
+    hot!("catalog/overlapping", "'s3://lake/other'"),
+    hot!("consumer/get_offset", "1, 'c7', '00000000-0000-4000-8000-000000000001'"),
+    hot!("consumer/list_offsets", "1, 'c7'"),
+    hot!("consumer/put_offset", "1, 'c7', '00000000-0000-4000-8000-000000000001', 5"),
+    hot!("idempotency/find", "1, 'k7'"),
+    hot!("namespace/at", "1, 'n7', 900"),
+    hot!("namespace/live", "1, 'n7'"),
+    hot!("snapshot/list_after", "1, 500, 100"),
+    hot!("snapshot/list_before", "1, 500, 100"),
+    hot!("snapshot/resolve", "1, 500, null"),
+    hot!("table/definition", "1, 77, 19000"),
+    hot!("table/end_columns", "1, 77, 30001, null"),
+    hot!("table/end_version", "1, 77, 30001"),
+    hot!("table/find_at", "1, 'ns', 't77', 19000"),
+    hot!("table/live_name", "1, 1, 't77'"),
+    hot!("table/mark_dropped", "1, 77, 30001"),
+    hot!("table/surroundings", "1, 77, 1, array['x'], true"),
+    hot!("table/totals", "1, 77"),
+    hot!("table/totals_at", "1, 77, 900"),
+    hot!("view/find_live", "1, 1, 'v7'"),
+];
+
+/// A moment is looked up on another path than an id.
+const AT_TIMESTAMP: &str = "1, null, '2026-01-01T00:00:00Z'";
+
+async fn explain(connection: &mut PgConnection, sql: &str, values: &str) -> String {
+    let prepare = format!("prepare hot as {sql}");
+    sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *connection).await.unwrap();
+    let explain = format!("explain (costs off) execute hot({values})");
+    let lines: Vec<String> =
+        sqlx::query_scalar(AssertSqlSafe(explain)).persistent(false).fetch_all(&mut *connection).await.unwrap();
+    sqlx::raw_sql("deallocate hot").execute(&mut *connection).await.unwrap();
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn hot_queries_go_through_indexes() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql(include_str!("plans/seed.sql")).execute(&lake.pool).await.unwrap();
+    let mut connection = lake.pool.acquire().await.unwrap();
+    let version: i32 = sqlx::query_scalar("select current_setting('server_version_num')::int / 10000")
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+    let moment = Hot { name: "snapshot/resolve at_timestamp", values: AT_TIMESTAMP, ..hot!("snapshot/resolve", "") };
+    let mut problems = Vec::new();
+    for hot in HOT.iter().chain([&moment]) {
+        let plan = explain(&mut connection, hot.sql, hot.values).await;
+        if plan.contains("Seq Scan") {
+            problems.push(format!("{} reads a whole table:\n{plan}", hot.name));
+        }
+        let file = format!("{}/tests/it/plans/{}.txt", env!("CARGO_MANIFEST_DIR"), hot.name.replace(['/', ' '], "_"));
+        if version != 15 {
+            continue;
+        }
+        if std::env::var_os("HOGLAKE_BLESS").is_some() {
+            std::fs::write(&file, format!("{plan}\n")).unwrap();
+        } else if std::fs::read_to_string(&file).unwrap_or_default().trim_end() != plan {
+            problems.push(format!("{} has another plan than the one checked in:\n{plan}", hot.name));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
