@@ -99,7 +99,7 @@ impl Keys {
 
     fn key(&self, value: Datum<'_>) -> u64 {
         match value {
-            Datum::Boolean(v) => u64::from(v),
+            Datum::Boolean(v) => u64::from(v) + 1,
             Datum::Int(v) | Datum::Date(v) => signed(i64::from(v)),
             Datum::Long(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => signed(v),
             Datum::Float(v) => floating(f64::from(v)),
