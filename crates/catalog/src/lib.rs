@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod catalogs;
+pub mod changes;
 pub mod commit;
 pub mod compaction;
 pub mod consumers;
@@ -15,10 +16,12 @@ pub mod ddl;
 pub mod error;
 pub mod expiry;
 pub mod fault;
+pub mod files;
 pub mod gauges;
 pub mod hydration;
 pub mod idempotency;
 pub mod leases;
+pub mod listing;
 pub mod lock;
 pub mod migrations;
 pub mod namespaces;
@@ -27,6 +30,7 @@ pub mod partition_totals;
 pub mod probe;
 pub mod removals;
 pub mod runs;
+pub mod scan;
 pub mod snapshots;
 pub mod tables;
 pub mod transaction;
@@ -57,6 +61,8 @@ pub(crate) struct Inner {
     /// Maintenance, so that it takes no connection from a request.
     pub(crate) background_pool: PgPool,
     pub(crate) options: Options,
+    /// Scan indexes, for filtered scans.
+    pub(crate) scan_cache: scan::ScanCache,
     pub(crate) committers: commit::Committers,
     /// Catalogs by name: never renamed, never dropped.
     pub(crate) identities: RwLock<HashMap<String, Arc<catalogs::CatalogIdentity>>>,
@@ -76,6 +82,7 @@ impl Catalog {
             commit_pool,
             background_pool,
             options,
+            scan_cache: scan::ScanCache::default(),
             committers: commit::Committers::default(),
             identities: RwLock::default(),
         };

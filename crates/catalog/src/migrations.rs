@@ -8,6 +8,7 @@ use std::time::Duration;
 pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_catalog", include_str!("../migrations/0001_catalog.sql")),
     ("0002_maintenance", include_str!("../migrations/0002_maintenance.sql")),
+    ("0003_statistics_version", include_str!("../migrations/0003_statistics_version.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

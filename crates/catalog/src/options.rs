@@ -33,6 +33,9 @@ pub struct Options {
     pub statement_timeout: Duration,
     /// Bytes that cached column bounds may take (filtered scans).
     pub scan_cache_bytes: usize,
+    /// How long a client may take to receive one chunk (128 KiB) of a listing. A slower one loses its answer, so that it
+    /// does not hold a connection for ever.
+    pub read_chunk_timeout: Duration,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Options {
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(60),
             scan_cache_bytes: 32 << 20,
+            read_chunk_timeout: Duration::from_secs(30),
         }
     }
 

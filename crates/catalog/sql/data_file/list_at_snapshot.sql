@@ -1,0 +1,9 @@
+-- Files of a table that were visible at a snapshot, in listing order.
+-- $1 catalog_id, $2 table_id, $3 snapshot. Run by COPY: the numbers are put into the text.
+-- Index: data_file_by_begin, in order, no sort.
+select f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start, f.stats_state,
+       f.begin_snapshot, f.spec_id, f.partition_values, f.explicit_row_ids
+from data_file f
+where f.catalog_id = $1 and f.table_id = $2 and f.begin_snapshot <= $3
+  and (f.end_snapshot is null or f.end_snapshot > $3)
+order by f.begin_snapshot, f.row_id_start, f.data_file_id
