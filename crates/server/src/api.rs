@@ -10,6 +10,7 @@ pub mod catalogs;
 pub mod error;
 pub mod extract;
 pub mod info;
+pub mod listing;
 
 use error::ApiError;
 use hoglake_model::{ErrorCode, Refusal};

@@ -28,9 +28,9 @@ pub fn operations() -> Vec<Operation> {
         get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}", "getTable", api::catalogs::namespaces::tables::get),
         delete("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}", "dropTable", api::catalogs::namespaces::tables::drop),
         post("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/alter", "alterTable", api::catalogs::namespaces::tables::alter),
-        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/scan", "planScan", not_implemented),
-        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/files", "listFiles", not_implemented),
-        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/changes", "getChanges", not_implemented),
+        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/scan", "planScan", api::catalogs::namespaces::tables::scan::get),
+        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/files", "listFiles", api::catalogs::namespaces::tables::files::get),
+        get("/v1/catalogs/{catalog}/namespaces/{namespace}/tables/{table}/changes", "getChanges", api::catalogs::namespaces::tables::changes::get),
 
         post("/v1/catalogs/{catalog}/commit", "commit", api::catalogs::commit::commit),
 

@@ -14,14 +14,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens the transaction. Its statements have no time limit of their own: how long a listing takes depends on how
-    /// fast the client reads it, and that is limited chunk by chunk (see [`super::stream`]).
+    /// Opens the transaction.
     pub(crate) async fn open(catalog: &Catalog) -> Result<Self> {
         let connection = catalog.pool().acquire().await?;
         let mut reader = Self { connection, idle: false };
-        sqlx::raw_sql("begin isolation level repeatable read read only; set local statement_timeout = 0")
-            .execute(reader.connection())
-            .await?;
+        sqlx::raw_sql(include_str!("../../sql/scan/begin.sql")).execute(reader.connection()).await?;
         Ok(reader)
     }
 

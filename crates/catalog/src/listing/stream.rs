@@ -6,7 +6,9 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -27,15 +29,25 @@ pub enum Body {
 pub struct JsonStream {
     first: Option<Bytes>,
     rest: mpsc::Receiver<Result<Bytes>>,
+    /// Set once the last chunk is under way. Without it, an end of the channel is a breach: the task was cut off before
+    /// it could say why.
+    complete: Arc<AtomicBool>,
+    ended: bool,
 }
 
 impl Stream for JsonStream {
     type Item = Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match self.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(first))),
-            None => self.rest.poll_recv(context),
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        match ready!(self.rest.poll_recv(context)) {
+            None if !self.ended && !self.complete.load(Ordering::Acquire) => {
+                self.ended = true;
+                Poll::Ready(Some(Err(Error::Corrupt("the list of files was cut off before its end".to_owned()))))
+            }
+            chunk => Poll::Ready(chunk),
         }
     }
 }
@@ -74,6 +86,8 @@ where
     F: for<'r> FnOnce(&'r mut Reader, &'r mut Sink) -> BoxFuture<'r, Result<()>> + Send + 'static,
 {
     let (chunks, mut rest) = mpsc::channel(CHUNKS_AHEAD);
+    let complete = Arc::new(AtomicBool::new(false));
+    let completed = Arc::clone(&complete);
     let task = async move {
         let client = chunks.clone();
         let mut sink = Sink { buffer: Vec::with_capacity(4 << 10), chunks, patience };
@@ -88,7 +102,10 @@ where
             Err(error) => Err(reader.fail(error).await),
         };
         let last = outcome.map(|()| Bytes::from(std::mem::take(&mut sink.buffer)));
-        let _ = sink.chunks.send_timeout(last, patience).await;
+        let succeeded = last.is_ok();
+        if sink.chunks.send_timeout(last, patience).await.is_ok() && succeeded {
+            completed.store(true, Ordering::Release);
+        }
     };
     // The span of the request goes along, so that what the task logs carries the request's id.
     tokio::spawn(tracing::Instrument::in_current_span(task));
@@ -97,6 +114,6 @@ where
         Some(Err(error)) => Err(error),
         // A short chunk is the last one.
         Some(Ok(only)) if only.len() < CHUNK_BYTES => Ok(Body::Whole(only)),
-        Some(Ok(first)) => Ok(Body::Stream(JsonStream { first: Some(first), rest })),
+        Some(Ok(first)) => Ok(Body::Stream(JsonStream { first: Some(first), rest, complete, ended: false })),
     }
 }

@@ -11,6 +11,7 @@ mod maintenance;
 mod migrations;
 mod namespaces;
 mod plans;
+mod reads;
 mod schema;
 mod snapshots;
 mod tables;

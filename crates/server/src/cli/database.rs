@@ -38,6 +38,8 @@ impl Database {
         let mut options = Options::new(url);
         options.pool_size = config.db_pool_size;
         options.connect_timeout = config.db_connect_timeout_ms;
+        options.scan_cache_bytes = config.scan_index_bytes;
+        options.read_chunk_timeout = config.read_chunk_timeout_ms;
         if let Some(commit) = commit {
             options.commit_lock_timeout = commit.lock_timeout();
         }

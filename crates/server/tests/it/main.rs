@@ -7,6 +7,7 @@ mod embedded_postgres;
 mod history;
 mod manners;
 mod operations;
+mod reads;
 mod settings;
 mod shutdown;
 mod stage;

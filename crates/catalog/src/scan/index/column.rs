@@ -62,6 +62,10 @@ impl ColumnIndex {
             // Keys of int and long, and of float and double, are the same.
             self.ty = ty;
         }
+        if self.blocks.is_empty() && self.has_prefix() && self.chosen_among > FEW_FILES {
+            let sample = sample(blocks, self.chosen_among);
+            self.keys = Keys::new(common_start(&load(connection, scope, field, self.ty, &sample).await?));
+        }
         for (number, block) in blocks.iter().enumerate() {
             let held = self.blocks.get(number).map_or(0, |keys| keys.lower.len());
             if held == block.len() {
@@ -69,9 +73,6 @@ impl ColumnIndex {
             }
             let ids: Vec<i64> = (held..block.len()).map(|place| block.id(place)).collect();
             let loaded = load(connection, scope, field, self.ty, &ids).await?;
-            if self.blocks.is_empty() && self.has_prefix() && self.chosen_among > FEW_FILES {
-                self.keys = Keys::new(common_start(&loaded));
-            }
             if self.blocks.len() <= number {
                 self.blocks.push(KeyBlock::default());
             }
@@ -158,6 +159,12 @@ impl KeyBlock {
         self.zone.upper = self.zone.upper.max(file.upper);
         self.zone.flags |= file.flags;
     }
+}
+
+/// Ids of some hundred files, spread evenly over all of them.
+fn sample(blocks: &[Block], files: usize) -> Vec<i64> {
+    let all = blocks.iter().flat_map(|block| (0..block.len()).map(|place| block.id(place)));
+    all.step_by((files / 512).max(1)).collect()
 }
 
 /// What all bounds of the loaded files start with.

@@ -1,5 +1,9 @@
 //! `/v1/catalogs/{catalog}/namespaces/{namespace}/tables` and one table below it.
 
+pub mod changes;
+pub mod files;
+pub mod scan;
+
 use crate::api::answer::{audited, author};
 use crate::api::at::{self, At};
 use crate::api::error::ApiError;
