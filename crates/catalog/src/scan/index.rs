@@ -89,8 +89,10 @@ impl TableIndex {
         if self.synced.is_some_and(|synced| synced >= scope.snapshot.id.0) {
             return Ok(());
         }
-        if self.ended.len() > self.len() / 2 && self.ended.len() > BLOCK {
-            // Mostly history by now: start over from what lives.
+        let mostly_history = self.ended.len() > self.len() / 2 && self.ended.len() > BLOCK;
+        // What had ended by the floor may be gone, and would seem to live for ever.
+        let overtaken = self.synced.is_some_and(|synced| synced < scope.snapshot.earliest.0);
+        if mostly_history || overtaken {
             *self = Self::default();
         }
         let head = scope.snapshot.head.0;

@@ -114,10 +114,9 @@ async fn a_pinned_read_is_answered_304() {
 
 #[tokio::test]
 async fn neither_a_client_that_leaves_nor_one_that_dawdles_holds_a_connection() {
-    let (server, database) = server_with(|command| {
-        command.env("HOGLAKE_DB_POOL_SIZE", "2").env("HOGLAKE_READ_CHUNK_TIMEOUT_MS", "1000")
-    })
-    .await;
+    let (server, database) =
+        server_with(|command| command.env("HOGLAKE_DB_POOL_SIZE", "2").env("HOGLAKE_READ_CHUNK_TIMEOUT_MS", "1000"))
+            .await;
     crowd(&server, &database, 200_000).await;
     let mut dawdlers = Vec::new();
     for leaves in [true, true, false, false] {

@@ -6,9 +6,7 @@ use crate::lake::Lake;
 use hoglake_catalog::Catalog;
 use hoglake_catalog::scan::ScanRequest;
 
-const FILES: i64 = 20_000;
-
-/// `demo.ns.t` with [`FILES`] files over snapshots 4 to 203. File i holds `id` in [10 i, 10 i + 9] and `name` from
+/// `demo.ns.t` with 20,000 files over snapshots 4 to 203. File i holds `id` in [10 i, 10 i + 9] and `name` from
 /// `user-<i>-a` to `user-<i>-z`, i with 8 digits. Every 100th file is pending, every 50th has ended 20 snapshots after
 /// its begin. Files of odd snapshots are partitioned by bucket and day.
 async fn crowd(lake: &Lake) {
@@ -115,6 +113,24 @@ async fn the_index_follows_commits_endings_and_statistics() {
     // The past is as it was.
     let past = ScanRequest { snapshot: Some("203".to_owned()), ..request() };
     assert_eq!(kept(&lake.catalog, past).await, (before, considered));
+}
+
+#[tokio::test]
+async fn the_index_does_not_keep_what_expired_unseen() {
+    let lake = Lake::new().await;
+    crowd(&lake).await;
+    let (_, considered) = kept(&lake.catalog, filtered("id >= 0")).await;
+    // Ten files end, and are purged before the index hears of it.
+    sqlx::raw_sql(
+        "update catalog set head_snapshot = 205, earliest_snapshot = 205 where catalog_id = 1;
+         insert into snapshot select 1, s, clock_timestamp(), 3 from generate_series(204, 205) s;
+         delete from data_file where data_file_id between 1010 and 1019;
+         delete from data_file where end_snapshot <= 205;",
+    )
+    .execute(&lake.pool)
+    .await
+    .unwrap();
+    assert_eq!(kept(&lake.catalog, filtered("id >= 0")).await.1, considered - 10);
 }
 
 #[tokio::test]
