@@ -10,7 +10,6 @@ pub use listener::{Shutdown, serve};
 pub use request_id::RequestId;
 
 use crate::api::error::ApiError;
-use crate::app::App;
 use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware;
@@ -22,7 +21,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 /// Wraps all routes: what no route or method answers, panics, compression, request ids, metrics and logs.
-pub fn with_manners(router: Router<App>, _app: &App) -> Router<App> {
+pub fn with_manners<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
     router
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
@@ -46,4 +45,29 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 /// The panic itself has been logged by the panic hook.
 fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
     ApiError::fault("a handler panicked").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::extract::Request;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    async fn broken() -> &'static str {
+        panic!("the combination of the safe is 1234")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_that_tells_nothing() {
+        let router: Router = with_manners(Router::new().route("/broken", get(broken)));
+        let response = router.oneshot(Request::get("/broken").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert!(response.headers().contains_key("x-request-id"));
+        let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"], "internal_error");
+        assert!(!body.to_string().contains("1234"), "{body}");
+    }
 }

@@ -89,5 +89,5 @@ pub fn router(app: &App) -> Router {
         let (path, handler) = operation.guarded(app.clone());
         router = router.route(path, handler);
     }
-    http::with_manners(router, app).with_state(app.clone())
+    http::with_manners(router).with_state(app.clone())
 }

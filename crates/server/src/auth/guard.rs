@@ -4,6 +4,7 @@ use super::{Identity, Place, Requirement};
 use crate::api::error::ApiError;
 use crate::app::App;
 use crate::operation::OperationId;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
@@ -21,10 +22,14 @@ pub struct Guard {
 /// Lets a request through that is allowed; 401 or 403 otherwise.
 pub async fn check(
     State(guard): State<Guard>,
-    parameters: RawPathParams,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let Ok(parameters) = parameters else {
+        let refusal = Refusal::bad_request("the path of the request is not UTF-8 once it is percent-decoded");
+        return ApiError::from(refusal).into_response();
+    };
     let catalog = parameters.iter().find_map(|(name, value)| (name == "catalog").then_some(value));
     let mut response = match authorize(&guard, request.headers(), catalog) {
         Ok(identity) => {

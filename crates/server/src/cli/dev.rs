@@ -2,12 +2,14 @@
 
 use super::database::Database;
 use super::failure::Failure;
+use super::parse;
 use super::serve::{Server, bind, runtime, stop_signal};
 use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
 use crate::dev::object_store::{self, ACCESS_KEY, REGION, SECRET_KEY};
 use crate::dev::welcome::Welcome;
 use crate::{http, logging};
+use clap::CommandFactory;
 use futures::FutureExt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -34,6 +36,7 @@ impl Dev {
         self.config.check()?;
         object_store::check_address(self.s3_listen)?;
         logging::init(&self.config.log)?;
+        parse::warn_of_unknown_variables(&super::Cli::command());
         let state_dir = self.config.database.state_dir()?;
         std::fs::create_dir_all(&state_dir)
             .map_err(|error| Failure::at(format!("cannot make {} (HOGLAKE_STATE_DIR)", state_dir.display()), error))?;

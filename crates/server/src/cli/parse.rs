@@ -2,6 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Parses the command line of this process, or prints why not (or the help) and says how to exit.
@@ -29,6 +30,23 @@ fn blank_is_unset(command: Command) -> Command {
 
 fn is_blank(argument: &Arg) -> bool {
     argument.get_env().and_then(std::env::var_os).is_some_and(|value| value.to_string_lossy().trim().is_empty())
+}
+
+/// Warns of `HOGLAKE_*` variables that no setting reads: most likely a slip of the pen.
+pub(super) fn warn_of_unknown_variables(command: &Command) {
+    let mut known = BTreeSet::new();
+    collect_variables(command, &mut known);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("HOGLAKE_") && !known.contains(&name) {
+            tracing::warn!(variable = name, "this variable is set, but no setting has that name");
+        }
+    }
+}
+
+fn collect_variables(command: &Command, known: &mut BTreeSet<String>) {
+    known.extend(command.get_arguments().filter_map(Arg::get_env).map(|name| name.to_string_lossy().into_owned()));
+    command.get_subcommands().for_each(|sub| collect_variables(sub, known));
 }
 
 /// Takes the value of a setting that may hold a secret out of the message about it.

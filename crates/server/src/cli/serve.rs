@@ -2,6 +2,7 @@
 
 use super::database::Database;
 use super::failure::Failure;
+use super::parse;
 use crate::app::{App, Parts};
 use crate::audit::Audit;
 use crate::auth::Authenticator;
@@ -9,6 +10,7 @@ use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
 use crate::health::Health;
 use crate::{http, logging, metrics, router};
+use clap::CommandFactory;
 use futures::FutureExt;
 use hoglake_catalog::Catalog;
 use hoglake_catalog::probe::Probe;
@@ -21,6 +23,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     config::refuse_replaced_variables()?;
     config.check()?;
     logging::init(&config.log)?;
+    parse::warn_of_unknown_variables(&super::Cli::command());
     runtime(config.http.worker_threads)?.block_on(serve(config))
 }
 
@@ -99,7 +102,10 @@ impl Server {
             tracing::info!(%address, "listening");
         }
         http::serve(listener, router::router(&app), &app.config.http, stop).await;
-        app.catalog.close().await;
+        // Accepted commits finish here; a database that hangs must not keep the process for ever.
+        if tokio::time::timeout(app.config.http.shutdown_timeout_ms, app.catalog.close()).await.is_err() {
+            tracing::warn!("the database did not let go of its connections in time");
+        }
         app.audit.flush();
     }
 }

@@ -123,6 +123,31 @@ async fn slow_clients_are_given_up() {
 }
 
 #[tokio::test]
+async fn a_client_that_takes_no_answers_is_cut_off() {
+    let (server, _database) = server_with(|command| command.env("HOGLAKE_WRITE_TIMEOUT_MS", "300")).await;
+    let whole = server.request("GET", "/openapi.yaml").send().await.body.len();
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    // More than any pair of socket buffers holds.
+    let wanted = 64 * 1024 * 1024 / whole;
+    let (mut reading, mut writing) = stream.split();
+    let requests = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n".repeat(wanted);
+    let _ = tokio::time::timeout(Duration::from_secs(2), writing.write_all(requests.as_bytes())).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut received = 0;
+    let mut buffer = vec![0; 1 << 20];
+    let end = async {
+        while let Ok(length) = reading.read(&mut buffer).await {
+            if length == 0 {
+                break;
+            }
+            received += length;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), end).await.expect("the connection is closed");
+    assert!(received < wanted * whole, "all {received} bytes came");
+}
+
+#[tokio::test]
 async fn answers_are_compressed_when_asked_and_large_enough() {
     let (server, _database) = server().await;
     let plain = server.request("GET", "/openapi.yaml").send().await;

@@ -70,6 +70,14 @@ async fn blank_variables_count_as_unset() {
 }
 
 #[tokio::test]
+async fn a_variable_that_no_setting_reads_is_pointed_out() {
+    let (server, _database) = server_with(|command| command.env("HOGLAKE_DB_POOLSIZE", "20")).await;
+    let log = server.log();
+    assert!(log.contains("\"variable\":\"HOGLAKE_DB_POOLSIZE\""), "{log}");
+    assert_eq!(log.matches("no setting has that name").count(), 1, "{log}");
+}
+
+#[tokio::test]
 async fn the_instance_has_the_name_it_was_given() {
     let (server, _database) = server_with(|command| command.env("HOGLAKE_INSTANCE_NAME", "barn")).await;
     assert_eq!(server.request("GET", "/v1/info").send().await.text(), r#"{"name":"barn"}"#);
