@@ -90,14 +90,29 @@ impl Catalog {
         Ok(())
     }
 
-    /// Gives a group up: others may plan its inputs again, and cleanup deletes what was staged.
+    /// Gives a group up: others may plan its inputs again, and cleanup deletes what was staged. False when the ticket of
+    /// the output was not ours any more.
     ///
     /// # Errors
     /// Any database error; the claims then end by themselves.
-    pub async fn compaction_release(&self, claimed: &ClaimedGroup) -> Result<()> {
-        sqlx::query(include_str!("../sql/compaction/release.sql"))
+    pub async fn compaction_release(&self, claimed: &ClaimedGroup) -> Result<bool> {
+        let done = sqlx::query(include_str!("../sql/compaction/release.sql"))
             .bind(claimed.claimant)
             .bind(claimed.ticket.as_ref().map(|(id, _)| *id))
+            .execute(self.background_pool())
+            .await?;
+        Ok(done.rows_affected() == 1 || claimed.ticket.is_none())
+    }
+
+    /// Settles the ticket of an output that was certainly never written.
+    ///
+    /// # Errors
+    /// Any database error; the ticket is then left to cleanup.
+    pub async fn compaction_discard(&self, claimed: &ClaimedGroup) -> Result<()> {
+        let Some((ticket, _)) = &claimed.ticket else { return Ok(()) };
+        sqlx::query(include_str!("../sql/compaction/discard.sql"))
+            .bind(ticket)
+            .bind(claimed.claimant)
             .execute(self.background_pool())
             .await?;
         Ok(())

@@ -127,3 +127,27 @@ pub async fn insert(
         .await?;
     Ok(())
 }
+
+impl crate::Catalog {
+    /// The answer that was given to `key` before, for work that is no single transaction.
+    ///
+    /// # Errors
+    /// 422 when the key came with another request before; any database error.
+    pub async fn answer_find(&self, catalog: CatalogId, key: &IdempotencyKey) -> crate::Result<Option<Answer>> {
+        let mut connection = self.pool().acquire().await?;
+        let stored = find(&mut connection, catalog, &key.key).await?;
+        Ok(stored.map(|stored| key.replay(stored)).transpose()?)
+    }
+
+    /// Keeps `answer` for `key`, unless a concurrent request was faster.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn answer_store(&self, catalog: CatalogId, key: &IdempotencyKey, answer: &Answer) -> crate::Result<()> {
+        let mut connection = self.pool().acquire().await?;
+        match insert(&mut connection, catalog, key, answer).await {
+            Err(error) if crate::error::has_sqlstate(&error, crate::error::sqlstate::UNIQUE_VIOLATION) => Ok(()),
+            stored => Ok(stored?),
+        }
+    }
+}

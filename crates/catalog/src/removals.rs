@@ -27,7 +27,7 @@ pub struct ClaimRequest {
     pub min_age: Duration,
     /// Most paths.
     pub limit: i64,
-    /// When the sweep began: what it has tried once it does not try again.
+    /// When the sweep began ([`Catalog::database_time`]): what it has tried once it does not try again.
     pub sweep_began: DateTime<Utc>,
 }
 
@@ -102,6 +102,14 @@ pub struct RemovalPage {
 const PURGE_PAGE: i64 = 10_000;
 
 impl Catalog {
+    /// The database's clock: when a sweep begins, by the clock that claims are stamped with.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn database_time(&self) -> Result<DateTime<Utc>> {
+        Ok(sqlx::query_scalar("select clock_timestamp()").fetch_one(self.background_pool()).await?)
+    }
+
     /// Claims up to `limit` queued paths and finds out which of them nothing refers to.
     ///
     /// # Locks

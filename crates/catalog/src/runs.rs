@@ -76,6 +76,15 @@ impl From<Row> for Run {
 const PURGE_PAGE: i64 = 10_000;
 
 impl Catalog {
+    /// The names of all catalogs, for work that goes through them.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn catalog_names(&self) -> Result<Vec<String>> {
+        let names = sqlx::query_scalar("select name from catalog order by catalog_id");
+        Ok(names.fetch_all(self.background_pool()).await?)
+    }
+
     /// Opens a run in the ledger.
     ///
     /// # Errors

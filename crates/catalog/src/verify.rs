@@ -2,10 +2,13 @@
 
 mod delete_vectors;
 mod next_row_id;
+mod objects;
 mod orphans;
 mod removal_queue;
 mod row_id_tiling;
 mod snapshot_density;
+
+pub use objects::RegisteredObject;
 
 use crate::{Catalog, Result};
 use hoglake_model::CatalogId;

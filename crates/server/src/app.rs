@@ -4,6 +4,7 @@ use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::health::Health;
+use crate::worker::Worker;
 use hoglake_catalog::Catalog;
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct Parts {
     pub auth: Authenticator,
     /// The audit trail.
     pub audit: Audit,
+    /// Background work, for requests that ask for some.
+    pub worker: Worker,
     /// Probes of the database.
     pub health: Health,
     /// What `/metrics` shows.

@@ -8,6 +8,7 @@ pub mod commit;
 pub mod database;
 pub mod http;
 pub mod log;
+pub mod maintenance;
 pub mod metrics;
 pub mod s3;
 mod secret;
@@ -31,6 +32,9 @@ pub struct Config {
     /// The object store.
     #[command(flatten)]
     pub s3: s3::S3Config,
+    /// Background work.
+    #[command(flatten)]
+    pub maintenance: maintenance::MaintenanceConfig,
     /// Who may do what.
     #[command(flatten)]
     pub auth: auth::AuthConfig,
@@ -51,6 +55,11 @@ pub struct Config {
 pub struct ConfigError(pub String);
 
 impl Config {
+    /// Which object stores may be used, and how to reach them.
+    pub fn store_config(&self) -> hoglake_formats::store::StoreConfig {
+        self.s3.store_config(self.maintenance.local_files)
+    }
+
     /// Checks what no single setting shows.
     ///
     /// # Errors

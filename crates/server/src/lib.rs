@@ -22,3 +22,4 @@ pub mod logging;
 pub mod metrics;
 pub mod operation;
 pub mod router;
+pub mod worker;

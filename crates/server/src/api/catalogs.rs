@@ -2,9 +2,11 @@
 
 pub mod commit;
 pub mod consumers;
+pub mod maintenance;
 pub mod namespaces;
 pub mod options;
 pub mod snapshots;
+pub mod stats;
 
 use crate::api::answer::audited;
 use crate::api::error::ApiError;

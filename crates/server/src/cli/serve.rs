@@ -9,12 +9,16 @@ use crate::auth::Authenticator;
 use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
 use crate::health::Health;
+use crate::worker::driver::Driver;
+use crate::worker::{self, Worker};
 use crate::{http, logging, metrics, router};
 use clap::CommandFactory;
 use futures::FutureExt;
 use hoglake_catalog::Catalog;
 use hoglake_catalog::probe::Probe;
+use hoglake_formats::store::Stores;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -83,7 +87,9 @@ impl Server {
             () = stop => return Ok(None),
         }
         let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);
-        let catalog = Catalog::open(database.options.clone()).map_err(open)?;
+        let mut options = database.options.clone();
+        options.compaction_target_bytes = config.maintenance.compaction_target_bytes;
+        let catalog = Catalog::open(options).map_err(open)?;
         let probe = Probe::open(&database.options).map_err(open)?;
         let health = Health::new(probe, config.database.health_timeout_ms);
         let metrics = metrics::install().map_err(|error| Failure::at("cannot record metrics", error))?;
@@ -92,7 +98,13 @@ impl Server {
         if let Some(interval) = config.metrics.interval() {
             tokio::spawn(metrics::sample(catalog.clone(), interval));
         }
-        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, health, metrics }))))
+        let worker = Worker::new(worker::Parts {
+            catalog: catalog.clone(),
+            stores: Arc::new(Stores::new(config.store_config())),
+            audit: audit.clone(),
+            settings: config.maintenance.clone(),
+        });
+        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, worker, health, metrics }))))
     }
 
     /// Serves until `stop`, then answers what was accepted and closes the database.
@@ -101,7 +113,9 @@ impl Server {
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening");
         }
+        let driver = Driver::start(&app.worker);
         http::serve(listener, router::router(&app), &app.config.http, stop).await;
+        driver.stop().await;
         // Accepted commits finish here; a database that hangs must not keep the process for ever.
         if tokio::time::timeout(app.config.http.shutdown_timeout_ms, app.catalog.close()).await.is_err() {
             tracing::warn!("the database did not let go of its connections in time");

@@ -2,6 +2,7 @@
 
 use super::value::boolean;
 use super::{ConfigError, Secret};
+use hoglake_formats::store;
 
 /// Access to S3 or a store that speaks its protocol.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,6 +26,28 @@ pub struct S3Config {
 }
 
 impl S3Config {
+    /// The object stores: S3 as told here, the others with the environment's own credentials, and files of this machine
+    /// if `local_files`.
+    pub fn store_config(&self, local_files: bool) -> store::StoreConfig {
+        let secret = |secret: &Secret| store::Secret::new(secret.expose());
+        let credentials = match (&self.s3_access_key, &self.s3_secret_key) {
+            (Some(key), Some(secret_key)) => Some((key.expose().to_owned(), secret(secret_key))),
+            _ => None,
+        };
+        store::StoreConfig {
+            local: local_files,
+            local_fsync: true,
+            s3: store::S3Config {
+                endpoint: self.s3_endpoint.clone(),
+                region: self.s3_region.clone(),
+                credentials,
+                path_style: self.s3_path_style,
+                ..store::S3Config::default()
+            },
+            ..store::StoreConfig::default()
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if self.s3_access_key.is_some() != self.s3_secret_key.is_some() {
             return Err(ConfigError(

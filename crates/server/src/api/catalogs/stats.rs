@@ -1,0 +1,3 @@
+//! `/v1/catalogs/{catalog}/stats`
+
+pub mod partitions;
