@@ -117,7 +117,7 @@ async fn neither_a_client_that_leaves_nor_one_that_dawdles_holds_a_connection() 
     let (server, database) =
         server_with(|command| command.env("HOGLAKE_DB_POOL_SIZE", "2").env("HOGLAKE_READ_CHUNK_TIMEOUT_MS", "1000"))
             .await;
-    crowd(&server, &database, 200_000).await;
+    crowd(&server, &database, 100_000).await;
     let mut dawdlers = Vec::new();
     for leaves in [true, true, false, false] {
         let mut client = TcpStream::connect(server.address()).await.unwrap();
@@ -133,6 +133,7 @@ async fn neither_a_client_that_leaves_nor_one_that_dawdles_holds_a_connection() 
         assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     }
     // What the dawdlers get in the end is no complete answer.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     for mut client in dawdlers {
         let mut rest = Vec::new();
         let _ = client.read_to_end(&mut rest).await;
@@ -143,7 +144,7 @@ async fn neither_a_client_that_leaves_nor_one_that_dawdles_holds_a_connection() 
 #[tokio::test]
 async fn an_answer_breaks_off_with_its_source() {
     let (server, database) = server().await;
-    crowd(&server, &database, 200_000).await;
+    crowd(&server, &database, 100_000).await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     client.write_all(format!("GET {SCAN} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
     let mut text = vec![0; 1024];
