@@ -40,6 +40,14 @@ create table catalog with (fillfactor=10)
   constraint catalog_snapshot_retention_seconds_check CHECK ((snapshot_retention_seconds > 0))
   constraint expiry_never_passes_head CHECK (((earliest_snapshot >= 0) AND (earliest_snapshot <= head_snapshot)))
 
+create table compaction_claim
+  catalog_id bigint not null
+  data_file_id bigint not null
+  claimed_by uuid not null
+  claimed_until timestamp with time zone not null
+  constraint compaction_claim_pkey PRIMARY KEY (catalog_id, data_file_id)
+  CREATE INDEX compaction_claim_by_holder ON compaction_claim USING btree (claimed_by)
+
 create table consumer_offset
   catalog_id bigint not null
   consumer_id text not null
@@ -78,6 +86,7 @@ create table data_file
   CREATE INDEX data_file_by_begin ON data_file USING btree (catalog_id, table_id, begin_snapshot, row_id_start, data_file_id)
   CREATE INDEX data_file_by_path ON data_file USING btree (hashtextextended(path, (0)::bigint))
   CREATE INDEX data_file_ended ON data_file USING btree (catalog_id, table_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
+  CREATE INDEX data_file_expiring ON data_file USING btree (catalog_id, end_snapshot, data_file_id) WHERE (end_snapshot IS NOT NULL)
   CREATE INDEX data_file_failed ON data_file USING btree (catalog_id, data_file_id) WHERE ((end_snapshot IS NULL) AND (stats_state = 'failed'::stats_state))
   CREATE INDEX data_file_idless ON data_file USING btree (catalog_id, table_id) WHERE ((end_snapshot IS NULL) AND missing_field_ids)
   CREATE INDEX data_file_live ON data_file USING btree (catalog_id, table_id, row_id_start, data_file_id) WHERE (end_snapshot IS NULL)
@@ -102,6 +111,8 @@ create table delete_file
   CREATE INDEX delete_file_by_data_file ON delete_file USING btree (catalog_id, data_file_id, begin_snapshot)
   CREATE INDEX delete_file_by_path ON delete_file USING btree (hashtextextended(path, (0)::bigint))
   CREATE INDEX delete_file_ended ON delete_file USING btree (catalog_id, table_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
+  CREATE INDEX delete_file_expiring ON delete_file USING btree (catalog_id, end_snapshot, delete_file_id) WHERE (end_snapshot IS NOT NULL)
+  CREATE INDEX delete_file_live ON delete_file USING btree (catalog_id, table_id, data_file_id) WHERE (end_snapshot IS NULL)
   CREATE UNIQUE INDEX delete_file_one_live ON delete_file USING btree (catalog_id, data_file_id) WHERE (end_snapshot IS NULL)
 
 create table file_removal
@@ -121,6 +132,7 @@ create table file_removal
   constraint file_removal_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
   constraint file_removal_pkey PRIMARY KEY (removal_id)
   constraint settled_rows_have_an_outcome CHECK (((settled_at IS NULL) = (outcome IS NULL)))
+  CREATE INDEX file_removal_by_catalog ON file_removal USING btree (catalog_id, removal_id)
   CREATE INDEX file_removal_queue ON file_removal USING btree (catalog_id, last_attempt_at NULLS FIRST, removal_id) WHERE (settled_at IS NULL)
   CREATE INDEX file_removal_queued_path ON file_removal USING btree (hashtextextended(path, (0)::bigint)) WHERE (settled_at IS NULL)
   CREATE INDEX file_removal_settled ON file_removal USING btree (catalog_id, settled_at) WHERE (settled_at IS NOT NULL)
@@ -137,6 +149,15 @@ create table file_statistics
   upper_bounds bytea[] not null
   constraint file_statistics_pkey PRIMARY KEY (catalog_id, data_file_id)
 
+create table hydration
+  catalog_id bigint not null
+  data_file_id bigint not null
+  attempts integer not null default 0
+  next_attempt_at timestamp with time zone not null
+  claimed_by uuid
+  last_error text
+  constraint hydration_pkey PRIMARY KEY (catalog_id, data_file_id)
+
 create table idempotency_key
   catalog_id bigint not null
   key text not null
@@ -149,6 +170,30 @@ create table idempotency_key
   constraint idempotency_key_pkey PRIMARY KEY (catalog_id, key)
   constraint idempotency_key_request_hash_check CHECK ((length(request_hash) = 32))
   CREATE INDEX idempotency_key_by_age ON idempotency_key USING btree (created_at)
+  CREATE INDEX idempotency_key_by_snapshot ON idempotency_key USING btree (catalog_id, snapshot_id)
+
+create table lease
+  catalog_id bigint not null
+  task text not null
+  holder uuid
+  fence bigint not null default 0
+  expires_at timestamp with time zone not null default '-infinity'::timestamp with time zone
+  constraint lease_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
+  constraint lease_pkey PRIMARY KEY (catalog_id, task)
+
+create table maintenance_run
+  run_id bigint not null generated always as identity
+  catalog_id bigint not null
+  task text not null
+  started_at timestamp with time zone not null default clock_timestamp()
+  finished_at timestamp with time zone
+  result json
+  error text
+  constraint finished_runs_say_what_came_out CHECK (((finished_at IS NULL) OR ((result IS NULL) <> (error IS NULL))))
+  constraint maintenance_run_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
+  constraint maintenance_run_pkey PRIMARY KEY (run_id)
+  CREATE INDEX maintenance_run_by_age ON maintenance_run USING btree (catalog_id, started_at)
+  CREATE INDEX maintenance_run_by_catalog ON maintenance_run USING btree (catalog_id, run_id)
 
 create table migration
   version integer not null
@@ -170,6 +215,13 @@ create table namespace
   CREATE INDEX namespace_by_name ON namespace USING btree (catalog_id, name, begin_snapshot)
   CREATE UNIQUE INDEX namespace_live_name ON namespace USING btree (catalog_id, name) WHERE (end_snapshot IS NULL)
 
+create table partition_fold
+  catalog_id bigint not null
+  folded_snapshot bigint not null
+  target_bytes bigint not null
+  constraint partition_fold_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
+  constraint partition_fold_pkey PRIMARY KEY (catalog_id)
+
 create table partition_spec
   catalog_id bigint not null
   table_id bigint not null
@@ -180,6 +232,7 @@ create table partition_spec
   constraint partition_spec_check CHECK ((end_snapshot > begin_snapshot))
   constraint partition_spec_pkey PRIMARY KEY (catalog_id, table_id, spec_id)
   constraint partition_spec_spec_id_check CHECK ((spec_id > 0))
+  CREATE INDEX partition_spec_expiring ON partition_spec USING btree (catalog_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
   CREATE UNIQUE INDEX partition_spec_one_live ON partition_spec USING btree (catalog_id, table_id) WHERE (end_snapshot IS NULL)
 
 create table partition_spec_field
@@ -194,6 +247,20 @@ create table partition_spec_field
   constraint partition_spec_field_check CHECK ((((transform = 'bucket'::partition_transform) = (transform_param IS NOT NULL)) AND (transform_param >= 1)))
   constraint partition_spec_field_key_index_check CHECK ((key_index >= 0))
   constraint partition_spec_field_pkey PRIMARY KEY (catalog_id, table_id, spec_id, key_index)
+
+create table partition_total with (fillfactor=80)
+  catalog_id bigint not null
+  table_id bigint not null
+  spec_id bigint not null
+  tuple uuid not null
+  partition_values text[]
+  file_count bigint not null
+  total_bytes bigint not null
+  small_file_count bigint not null
+  small_file_bytes bigint not null
+  dv_count bigint not null
+  constraint partition_total_pkey PRIMARY KEY (catalog_id, table_id, spec_id, tuple)
+  CREATE INDEX partition_total_by_debt ON partition_total USING btree (catalog_id, small_file_count DESC) WHERE (small_file_count > 0)
 
 create table snapshot
   catalog_id bigint not null
@@ -226,6 +293,7 @@ create table sort_spec
   constraint sort_spec_check CHECK ((end_snapshot > begin_snapshot))
   constraint sort_spec_pkey PRIMARY KEY (catalog_id, table_id, sort_id)
   constraint sort_spec_sort_id_check CHECK ((sort_id > 0))
+  CREATE INDEX sort_spec_expiring ON sort_spec USING btree (catalog_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
   CREATE UNIQUE INDEX sort_spec_one_live ON sort_spec USING btree (catalog_id, table_id) WHERE (end_snapshot IS NULL)
 
 create table sort_spec_field
@@ -239,6 +307,12 @@ create table sort_spec_field
   constraint sort_spec_field_catalog_id_table_id_sort_id_fkey FOREIGN KEY (catalog_id, table_id, sort_id) REFERENCES sort_spec(catalog_id, table_id, sort_id) ON DELETE CASCADE
   constraint sort_spec_field_key_index_check CHECK ((key_index >= 0))
   constraint sort_spec_field_pkey PRIMARY KEY (catalog_id, table_id, sort_id, key_index)
+
+create table statistics_version with (fillfactor=50)
+  catalog_id bigint not null
+  table_id bigint not null
+  version bigint not null
+  constraint statistics_version_pkey PRIMARY KEY (catalog_id, table_id)
 
 create table table_column
   catalog_id bigint not null
@@ -256,6 +330,7 @@ create table table_column
   constraint table_column_field_id_check CHECK (((field_id >= 1) AND (field_id <= 2147483645)))
   constraint table_column_ordinal_check CHECK ((ordinal >= 0))
   constraint table_column_pkey PRIMARY KEY (catalog_id, table_id, field_id, begin_snapshot)
+  CREATE INDEX table_column_expiring ON table_column USING btree (catalog_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
   CREATE UNIQUE INDEX table_column_live_name ON table_column USING btree (catalog_id, table_id, name) WHERE (end_snapshot IS NULL)
   CREATE UNIQUE INDEX table_column_live_ordinal ON table_column USING btree (catalog_id, table_id, ordinal) WHERE (end_snapshot IS NULL)
 
@@ -285,13 +360,14 @@ create table table_identity
   next_field_id bigint not null
   next_spec_id bigint not null default 1
   next_sort_id bigint not null default 1
+  purged boolean not null default false
   constraint table_identity_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
   constraint table_identity_check CHECK ((dropped_snapshot > created_snapshot))
   constraint table_identity_next_field_id_check CHECK (((next_field_id >= 1) AND (next_field_id <= 2147483646)))
   constraint table_identity_pkey PRIMARY KEY (catalog_id, table_id)
   constraint table_identity_table_id_check CHECK ((table_id > 0))
   constraint table_uuid_unique UNIQUE (catalog_id, table_uuid)
-  CREATE INDEX table_identity_dropped ON table_identity USING btree (catalog_id, dropped_snapshot) WHERE (dropped_snapshot IS NOT NULL)
+  CREATE INDEX table_identity_dropped ON table_identity USING btree (catalog_id, dropped_snapshot) WHERE ((dropped_snapshot IS NOT NULL) AND (NOT purged))
 
 create table table_version
   catalog_id bigint not null
@@ -307,6 +383,7 @@ create table table_version
   CREATE UNIQUE INDEX table_live_name ON table_version USING btree (catalog_id, namespace_id, name) WHERE (end_snapshot IS NULL)
   CREATE UNIQUE INDEX table_one_live_name ON table_version USING btree (catalog_id, table_id) WHERE (end_snapshot IS NULL)
   CREATE INDEX table_version_by_name ON table_version USING btree (catalog_id, namespace_id, name, begin_snapshot)
+  CREATE INDEX table_version_expiring ON table_version USING btree (catalog_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
 
 create table view
   catalog_id bigint not null
@@ -323,4 +400,5 @@ create table view
   constraint view_check CHECK ((end_snapshot > begin_snapshot))
   constraint view_pkey PRIMARY KEY (catalog_id, view_id)
   constraint view_view_id_check CHECK ((view_id > 0))
+  CREATE INDEX view_expiring ON view USING btree (catalog_id, end_snapshot) WHERE (end_snapshot IS NOT NULL)
   CREATE UNIQUE INDEX view_live_name ON view USING btree (catalog_id, namespace_id, name) WHERE (end_snapshot IS NULL)

@@ -68,10 +68,15 @@ impl Binder<'_> {
             Syntax::Compare(comparison, literal) => self.compare(&column, *comparison, literal, outer),
             Syntax::Between { negated, low, high } => {
                 let negated = *negated != outer;
+                let held = self.leaves.len();
                 let ends = vec![
                     self.compare(&column, Comparison::GtEq, low, negated)?,
                     self.compare(&column, Comparison::LtEq, high, negated)?,
                 ];
+                if !negated && is_empty_range(&self.leaves[held..]) {
+                    self.leaves.truncate(held);
+                    return Ok(Node::Never);
+                }
                 Ok(if negated { Node::Any(ends) } else { Node::All(ends) })
             }
             Syntax::In { negated, list } => self.list(&column, list, *negated != outer),
@@ -134,6 +139,20 @@ impl Binder<'_> {
         };
         let nan = negated && matches!(comparison, Lt | LtEq);
         Ok(self.leaf(column, Test::Compare { comparison, constant, nan }))
+    }
+}
+
+/// Whether two ends of BETWEEN have no value between them: both of a file's bounds may pass each end alone.
+fn is_empty_range(ends: &[Leaf]) -> bool {
+    match ends {
+        [
+            Leaf { test: Test::Compare { constant: low, .. }, .. },
+            Leaf { test: Test::Compare { constant: high, .. }, .. },
+        ] => {
+            let (low, high) = (low.datum(), high.datum());
+            !low.is_nan() && !high.is_nan() && low.as_lower().compare(high.as_upper()) == Some(Ordering::Greater)
+        }
+        _ => false,
     }
 }
 

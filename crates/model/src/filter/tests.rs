@@ -141,6 +141,12 @@ fn literals_outside_the_column_are_settled_at_once() {
     assert_eq!(leaf("price > 999.99"), leaf("NOT price <= 999.99"));
     assert_eq!(leaf("price >= 999.991"), Ok((Node::Never, None)));
     assert_eq!(leaf("small IN (1.5, 99999999999)"), Ok((Node::Never, None)));
+    assert_eq!(leaf("small BETWEEN 5 AND 1"), Ok((Node::Never, None)));
+    assert_eq!(leaf("NOT small NOT BETWEEN 5 AND 1"), Ok((Node::Never, None)));
+    assert_eq!(
+        leaf("ratio BETWEEN 0.0 AND -0.0").map(|(root, _)| root),
+        Ok(Node::All(vec![Node::Leaf(0), Node::Leaf(1)]))
+    );
     assert_eq!(leaf("small NOT IN (1.5)"), Ok((Node::Leaf(0), Some(Test::NotNull))));
     assert_eq!(leaf("small < 1.5"), leaf("small <= 1"));
     assert_eq!(leaf("small >= 1.5"), leaf("small > 1"));
