@@ -106,7 +106,7 @@ impl Catalog {
         let connection = reader.connection();
         let snapshot = snapshots::resolve(connection, catalog, selector).await?;
         let table = tables::locate(connection, catalog, &request.namespace, &request.table, snapshot.id).await?;
-        let filter = request.filter.as_deref().filter(|text| !text.trim().is_empty()).map(Filter::parse).transpose()?;
+        let filter = request.filter.as_deref().map(Filter::parse).transpose()?;
         let columns = if filter.is_some() || request.stats {
             tables::definition_at(connection, catalog, table.id, &request.table, snapshot.id).await?.columns
         } else {
@@ -199,7 +199,7 @@ impl Plan {
             let out = &mut sink.buffer;
             out.extend_from_slice(if first { b"{\"data_file\":" } else { b",{\"data_file\":" });
             first = false;
-            let id = json::push_data_file(out, &mut row)?;
+            let (id, provided) = json::push_data_file(out, &mut row)?;
             let before = out.len();
             out.extend_from_slice(b",\"delete_file\":");
             let has_vector = match &self.vectors {
@@ -218,7 +218,7 @@ impl Plan {
             if let Some(types) = &self.types {
                 let before = out.len();
                 out.extend_from_slice(b",\"column_stats\":");
-                if !json::push_statistics(out, &mut row, types)? {
+                if !json::push_statistics(out, &mut row, types, provided)? {
                     out.truncate(before);
                 }
             }

@@ -46,11 +46,11 @@ fn push_member(out: &mut Vec<u8>, name: &'static str, number: i64) {
     push_number(out, number);
 }
 
-/// Appends the `DataFile` of the next eleven fields and returns its id.
+/// Appends the `DataFile` of the next eleven fields; returns its id, and whether its statistics are provided.
 ///
 /// Fields: id, path, record count, size, footer size, first row id, statistics state, begin, spec, partition values,
 /// explicit row ids.
-pub(crate) fn push_data_file(out: &mut Vec<u8>, row: &mut Row) -> Result<i64> {
+pub(crate) fn push_data_file(out: &mut Vec<u8>, row: &mut Row) -> Result<(i64, bool)> {
     let id = row.required_number()?;
     push_member(out, "{\"data_file_id\":", id);
     out.extend_from_slice(b",\"path\":");
@@ -62,7 +62,9 @@ pub(crate) fn push_data_file(out: &mut Vec<u8>, row: &mut Row) -> Result<i64> {
     }
     push_member(out, ",\"row_id_start\":", row.required_number()?);
     out.extend_from_slice(b",\"stats_state\":");
-    push_string(out, row.bytes()?.unwrap_or_default());
+    let state = row.bytes()?.unwrap_or_default();
+    push_string(out, state);
+    let provided = state == b"provided";
     push_member(out, ",\"begin_snapshot\":", row.required_number()?);
     if let Some(spec_id) = row.number()? {
         push_member(out, ",\"spec_id\":", spec_id);
@@ -82,7 +84,7 @@ pub(crate) fn push_data_file(out: &mut Vec<u8>, row: &mut Row) -> Result<i64> {
     }
     let explicit: &[u8] = if row.boolean()? { b",\"explicit_row_ids\":true}" } else { b",\"explicit_row_ids\":false}" };
     out.extend_from_slice(explicit);
-    Ok(id)
+    Ok((id, provided))
 }
 
 /// Appends the `DeleteFile` of the next six fields, or nothing where the first is null, and returns its data file's id.
@@ -107,11 +109,17 @@ pub(crate) fn push_delete_file(out: &mut Vec<u8>, row: &mut Row) -> Result<Optio
     Ok(Some(data_file))
 }
 
-/// Appends the `column_stats` of the next seven fields, or nothing where they are null and returns false. Columns
-/// that `types` does not have are left out, and so are columns without both counts; bounds are brought into the type.
+/// Appends the `column_stats` of the next seven fields. Where they are null, the file was registered with statistics of no
+/// column, if they are `provided`; else nothing is appended and false returned. Columns that `types` does not have are
+/// left out, and so are columns without both counts; bounds are brought into the type.
 ///
 /// Fields, parallel arrays: field ids, value counts, null counts, NaN counts, sizes, lower bounds, upper bounds.
-pub(crate) fn push_statistics(out: &mut Vec<u8>, row: &mut Row, types: &HashMap<i64, ColumnType>) -> Result<bool> {
+pub(crate) fn push_statistics(
+    out: &mut Vec<u8>,
+    row: &mut Row,
+    types: &HashMap<i64, ColumnType>,
+    provided: bool,
+) -> Result<bool> {
     let mut fields: Vec<i64> = Vec::new();
     let known = match row.array()? {
         Some(ids) => {
@@ -136,7 +144,7 @@ pub(crate) fn push_statistics(out: &mut Vec<u8>, row: &mut Row, types: &HashMap<
             side.extend(array.map(|element| element.map(<[u8]>::to_vec)));
         }
     }
-    if !known {
+    if !known && !provided {
         return Ok(false);
     }
     out.push(b'[');

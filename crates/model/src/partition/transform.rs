@@ -86,7 +86,7 @@ fn civil(days: i64) -> (i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month)
 }
 
-/// MurmurHash3, x86 variant, 32 bits, seed 0.
+/// `MurmurHash3`, x86 variant, 32 bits, seed 0.
 fn murmur3(bytes: &[u8]) -> u32 {
     let mix = |k: u32| k.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let (words, tail) = bytes.as_chunks::<4>();

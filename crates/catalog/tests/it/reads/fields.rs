@@ -85,6 +85,7 @@ async fn many_vectors_are_joined_to_their_files() {
     let files = scan.as_array().unwrap();
     assert_eq!(files.len(), 20_004);
     assert_eq!(files[0]["column_stats"][0]["field_id"], 1);
+    assert_eq!(files[5].get("column_stats"), None);
     for file in &files[4..] {
         let id = file["data_file"]["data_file_id"].as_i64().unwrap();
         let vector = file.get("delete_file").map(|v| v["delete_file_id"].as_i64().unwrap());
@@ -122,7 +123,9 @@ async fn statistics_come_in_the_type_of_the_column() {
         json!([{"field_id": 1, "value_count": 10, "null_count": 0, "size_bytes": 64, "lower_bound": "AAAAAAAAAAA=",
             "upper_bound": "CQAAAAAAAAA="}])
     );
-    assert!(scan.as_array().unwrap()[1..].iter().all(|file| file.get("column_stats").is_none()));
+    // File 3 failed; files 4 and 6 were registered with statistics of no column.
+    let others: Vec<_> = scan.as_array().unwrap()[1..].iter().map(|file| file.get("column_stats")).collect();
+    assert_eq!(others, [Some(&json!([])), Some(&json!([])), None]);
     let without = json(lake.catalog.scan(table_t()).await).await;
     assert!(without.as_array().unwrap().iter().all(|file| file.get("column_stats").is_none()));
 }
