@@ -53,7 +53,7 @@ impl Options {
             commit_batch_files: 4096,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(60),
-            scan_cache_bytes: 32 << 20,
+            scan_cache_bytes: 48 << 20,
             read_chunk_timeout: Duration::from_secs(30),
         }
     }

@@ -41,12 +41,13 @@ pub(super) async fn prune(
     let mut index = shared.lock().await;
     index.sync(connection, scope, budget).await?;
     let types: HashMap<FieldId, ColumnType> = predicate.leaves().iter().map(|l| (l.field_id, l.ty)).collect();
-    for (field, ty) in &types {
-        if index.column(*field).is_none() && index.bytes() + index.column_bytes() > budget {
+    for field in predicate.field_ids() {
+        let Some(ty) = types.get(&field) else { continue };
+        if index.column(field).is_none() && index.bytes() + index.column_bytes() > budget {
             index.retain_columns(&predicate.field_ids());
         }
-        if index.column(*field).is_some() || index.bytes() + index.column_bytes() <= budget {
-            index.fill_column(connection, scope, *field, *ty).await?;
+        if index.column(field).is_some() || index.bytes() + index.column_bytes() <= budget {
+            index.fill_column(connection, scope, field, *ty).await?;
         }
     }
     let mut partitions = Partitions::load(connection, scope, &index).await?;

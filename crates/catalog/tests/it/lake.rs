@@ -28,7 +28,7 @@ impl Lake {
         .await;
         let mut options = Options::new(database.url());
         set(&mut options);
-        let pool = options.connect_options().map(|o| PgPool::connect_lazy_with(o)).unwrap();
+        let pool = options.connect_options().map(PgPool::connect_lazy_with).unwrap();
         sqlx::raw_sql(include_str!("lake.sql")).execute(&pool).await.unwrap();
         Self { catalog: Catalog::open(options).unwrap(), pool, database }
     }

@@ -21,7 +21,7 @@ pub struct DatabaseConfig {
     #[arg(long, env = "HOGLAKE_DB_POOL_SIZE", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub db_pool_size: u32,
     /// Memory for the index of column bounds that filtered scans use, in bytes
-    #[arg(long, env = "HOGLAKE_SCAN_INDEX_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(long, env = "HOGLAKE_SCAN_INDEX_BYTES", value_name = "BYTES", default_value_t = 48 << 20)]
     pub scan_index_bytes: usize,
     /// How long a client may take to receive the next 128 KiB of a list of files before its answer is cut off
     #[arg(long, env = "HOGLAKE_READ_CHUNK_TIMEOUT_MS", value_name = "MS", default_value = "30000", value_parser = duration_ms)]
