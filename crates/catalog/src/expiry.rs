@@ -7,7 +7,7 @@
 mod purge;
 
 use crate::fault;
-use crate::lock::begin_locked;
+use crate::lock::{begin_locked, move_floor};
 use crate::{Catalog, Result};
 use hoglake_model::retention::{Floor, History, Pin, floor};
 use hoglake_model::{CatalogId, Refusal, SnapshotId};
@@ -120,7 +120,7 @@ impl Catalog {
     /// Runs one expiry sweep.
     ///
     /// # Locks
-    /// The commit lock of the catalog while the floor moves (two statements); never while rows are purged. Pages of one
+    /// The commit lock and the floor lock of the catalog while the floor moves (three statements); never while rows are purged. Pages of one
     /// catalog are purged one at a time, whoever purges.
     ///
     /// # Errors
@@ -176,6 +176,8 @@ impl Catalog {
         }
         let moved = async {
             let mut transaction = begin_locked(&mut connection, catalog, self.options().commit_lock_timeout).await?;
+            // offsets that were accepted are committed, and the next ones will meet the new floor
+            move_floor(&mut transaction, catalog).await?;
             let inspection = Inspection::read(&mut transaction, catalog).await?;
             let floor = inspection.floor(batch);
             sqlx::query(include_str!("../sql/expiry/advance.sql"))

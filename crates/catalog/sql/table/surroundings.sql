@@ -12,7 +12,8 @@ select
   else 0 end as pending_files,
   array(
     select distinct name from table_column
-    where $5 and catalog_id = $1 and table_id = $2 and end_snapshot is not null) as former_columns,
+    -- spelled so that the index of ended columns, which leads through the whole catalog, does not offer itself
+    where $5 and catalog_id = $1 and table_id = $2 and coalesce(end_snapshot, 0) > 0) as former_columns,
   array(
     select v.name from unnest($4::text[]) as w(name)
     join table_version v

@@ -2,10 +2,11 @@
 
 use crate::answer::{body, refusal};
 use crate::lake::{Lake, append, file};
-use hoglake_catalog::consumers::CommitOffset;
+use hoglake_catalog::consumers::{self, CommitOffset};
+use hoglake_catalog::expiry::ExpiryLimits;
 use hoglake_catalog::idempotency::Answer;
 use hoglake_catalog::{Result, lock};
-use hoglake_model::{CatalogId, ErrorCode};
+use hoglake_model::{CatalogId, ErrorCode, SnapshotId};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -114,4 +115,24 @@ async fn an_offset_is_never_accepted_behind_the_back_of_expiry() {
         expiry.commit().await.unwrap();
     });
     assert_eq!(refusal(outcome).code, ErrorCode::Expired);
+}
+
+#[tokio::test]
+async fn expiry_waits_for_an_offset_that_is_being_accepted() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql(
+        "update catalog set snapshot_retention_seconds = 1;
+         update snapshot set snapshot_time = snapshot_time - interval '1 day'",
+    )
+    .execute(&lake.pool)
+    .await
+    .unwrap();
+    let mut accepting = lake.pool.begin().await.unwrap();
+    consumers::put_offset(&mut accepting, CatalogId(1), "slow", T, SnapshotId(2)).await.unwrap();
+    let (expired, ()) = tokio::join!(lake.catalog.expire(CatalogId(1), ExpiryLimits::default()), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        accepting.commit().await.unwrap();
+    });
+    let expired = expired.unwrap();
+    assert_eq!((expired.new_earliest_snapshot_id, expired.floored_by_consumer.as_deref()), (2, Some("slow")));
 }

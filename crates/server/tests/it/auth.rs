@@ -57,6 +57,10 @@ async fn tokens_open_what_their_scopes_say() {
         |token: &str| server.request("POST", "/v1/catalogs/lake/namespaces").bearer(token).json(&namespace).send();
     assert_eq!(create(&reader).await.status, 403);
     assert_eq!(create(&writer).await.status, 201);
+    let snapshots = server.request("GET", "/v1/catalogs/lake/snapshots").bearer(&reader).send().await.json();
+    assert_eq!(snapshots["snapshots"][0]["author"], "ingest", "the author of DDL is the token's name");
+    let listed = server.request("GET", "/v1/catalogs").bearer(&reader).send().await.json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "a listing leaves out what the caller may not read");
     assert_eq!(status(&server, "POST", "/v1/catalogs/lake/maintenance/expire", &writer).await, 403);
 }
 

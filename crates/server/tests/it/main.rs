@@ -1,6 +1,7 @@
 //! The server as its clients meet it.
 
 mod auth;
+mod catalogs;
 mod contract;
 mod dev;
 mod embedded_postgres;
