@@ -19,6 +19,8 @@ LOADER = TARGET / "release" / "hoglake-loader"
 
 
 def build():
+    if os.environ.get("HOGLAKE_BENCH_BUILT"):
+        return
     say("building the release binaries")
     subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "hoglake", "-p", "hoglake-loader"], cwd=ROOT, check=True)
 

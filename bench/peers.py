@@ -27,6 +27,33 @@ def inside_venv():
         os.execv(python, [python, Path(__file__).parent / "run", "peers", *sys.argv[2:]])
 
 
+COLUMNS = ("id bigint, ts timestamp, user_id bigint, kind varchar, amount double, price decimal(18,2), flag boolean, "
+           "name varchar, payload varchar, day date")
+
+
+def mixed(rows):
+    """Rows of ten mixed columns, the types of COLUMNS."""
+    from decimal import Decimal
+
+    import numpy as np
+    import pyarrow as pa
+    random = np.random.default_rng(7)
+    ids = np.arange(rows)
+    kinds = np.array(["view", "click", "buy", "return", "signup", "login", "logout", "error"])
+    return pa.table({
+        "id": pa.array(ids),
+        "ts": pa.array(1_700_000_000_000_000 + ids * 1000).cast(pa.timestamp("us")),
+        "user_id": pa.array(random.integers(0, 1_000_000, rows)),
+        "kind": pa.array(kinds[random.integers(0, 8, rows)]),
+        "amount": pa.array(random.gamma(2.0, 50.0, rows)),
+        "price": pa.array([Decimal(int(n)).scaleb(-2) for n in random.integers(0, 10_000_000, rows)], pa.decimal128(18, 2)),
+        "flag": pa.array(random.random(rows) < 0.3),
+        "name": pa.array([f"item-{n:05d}" for n in random.integers(0, 5000, rows)]),
+        "payload": pa.array([random.bytes(16).hex() for _ in range(rows)]),
+        "day": pa.array((19000 + ids // 86400 % 365).astype("int32")).cast(pa.date32()),
+    })
+
+
 def ducklake(dsn, data):
     import glob
     import importlib
@@ -59,13 +86,11 @@ def register(dsn, data, files, worker, seconds, ready, results):
 
 
 def ducklake_rate(dsn, folder, writers, seconds):
-    import pyarrow as pa
     import pyarrow.parquet as pq
     each = int(seconds * 120)
     data = Path(folder) / f"ducklake{writers}"
     data.mkdir()
-    table = pa.table({f"c{i}": pa.array(range(10), pa.int64()) for i in range(10)})
-    pq.write_table(table, data / "one.parquet")
+    pq.write_table(mixed(10), data / "one.parquet")
     content = (data / "one.parquet").read_bytes()
     files = []
     for worker in range(writers):
@@ -75,7 +100,7 @@ def ducklake_rate(dsn, folder, writers, seconds):
         files.append(paths)
     connection = ducklake(dsn, data)
     for worker in range(writers):
-        connection.execute(f"create table if not exists lake.t{worker} ({', '.join(f'c{i} bigint' for i in range(10))})")
+        connection.execute(f"create table if not exists lake.t{worker} ({COLUMNS})")
     connection.close()
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(writers), context.Queue()
@@ -90,16 +115,9 @@ def ducklake_rate(dsn, folder, writers, seconds):
 
 def append_rates(folder, rows, rounds):
     """Rows a second: pyhoglake's append through `hoglake dev`, and pyarrow writing and syncing the same rows."""
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.parquet as pq
     from pyhoglake import HoglakeClient, S3Config
-    random = np.random.default_rng(7)
-    table = pa.table({
-        **{f"i{i}": pa.array(random.integers(0, 1 << 40, rows)) for i in range(4)},
-        **{f"d{i}": pa.array(random.random(rows)) for i in range(3)},
-        **{f"s{i}": pa.array([f"name-{n}" for n in random.integers(0, 5000, rows)]) for i in range(3)},
-    })
+    table = mixed(rows)
     http, s3 = machine.free_port(), machine.free_port()
     server = subprocess.Popen([machine.HOGLAKE, "dev", "--state-dir", f"{folder}/dev", "--listen", f"127.0.0.1:{http}",
                                "--s3-listen", f"127.0.0.1:{s3}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
