@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 record_count: None,
                 max_whole_object_bytes: 1 << 40,
             },
-            row_ids: RowIds::Positional((index as i64) << 32),
+            row_ids: RowIds::Positional(index as i64 * 90_000),
             deletions: None,
             names: Vec::new(),
         });

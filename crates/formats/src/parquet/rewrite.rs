@@ -220,6 +220,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// Drives a rewrite in a task of its own, which ends an upload properly even when the caller's future is dropped.
 async fn run(
     inputs: Vec<Arc<Input>>,
     target: Arc<TargetSchema>,
@@ -230,10 +231,24 @@ async fn run(
 ) -> Result<Option<Rewritten>, RewriteError> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let _guard = CancelOnDrop(Arc::clone(&cancelled));
+    let task = drive(inputs, target, order, concatenated, output.clone(), options.clone(), cancelled);
+    tokio::spawn(task).await.unwrap_or(Err(RewriteError::Internal("the rewriting task panicked")))
+}
+
+async fn drive(
+    inputs: Vec<Arc<Input>>,
+    target: Arc<TargetSchema>,
+    order: RowOrder,
+    concatenated: bool,
+    output: Object,
+    options: RewriteOptions,
+    cancelled: Arc<AtomicBool>,
+) -> Result<Option<Rewritten>, RewriteError> {
     let (sender, receiver) = sync_channel(INPUTS_AHEAD);
+    let directory = options.temp_dir.clone();
     let opened = stream::iter(inputs)
-        .map(|input| {
-            let directory = options.temp_dir.clone();
+        .map(move |input| {
+            let directory = directory.clone();
             async move {
                 let file = LocalFile::open(&input.source.object, directory).await?;
                 Ok::<_, RewriteError>((input, file))
@@ -250,8 +265,8 @@ async fn run(
             sender = sent.ok().flatten().filter(|_| !failed);
         }
     };
-    let sink = Sink::new(output.clone(), tokio::runtime::Handle::current());
-    let job = Job { receiver, target, order, sink: sink.clone(), options: options.clone(), cancelled };
+    let sink = Sink::new(output, tokio::runtime::Handle::current());
+    let job = Job { receiver, target, order, sink: sink.clone(), options, cancelled };
     let compute = tokio::task::spawn_blocking(move || job.run(concatenated));
     let (_, computed) = tokio::join!(feeder, compute);
     let result = computed.unwrap_or(Err(RewriteError::Internal("a computing thread panicked")));

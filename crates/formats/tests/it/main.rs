@@ -9,6 +9,7 @@ mod judges;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
+mod s3;
 mod seeds;
 
 /// Installs the crypto provider that the binary installs at start.
