@@ -78,7 +78,7 @@ impl StateDir {
     /// URL of the database.
     pub(super) fn url(&self) -> String {
         let host: String = url::form_urlencoded::byte_serialize(self.socket_dir.as_os_str().as_bytes()).collect();
-        format!("postgresql://postgres@localhost/hoglake?host={host}")
+        format!("postgresql://postgres@localhost:5432/hoglake?host={host}&sslmode=disable")
     }
 
     /// Makes a folder that only Postgres's user can enter, or checks that it is one.

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 async fn start(state: &Path) -> ServerProcess {
-    let command = ServerCommand::serve().state_dir(state);
+    // Variables for other Postgres clients must not reach the private one.
+    let command =
+        ServerCommand::serve().state_dir(state).env("PGPORT", "7777").env("PGUSER", "x").env("PGSSLMODE", "require");
     tokio::task::spawn_blocking(move || command.start()).await.unwrap()
 }
 

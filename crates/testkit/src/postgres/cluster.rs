@@ -84,7 +84,7 @@ fn pid(child: &Child) -> Pid {
 
 /// URL of `database` on the server whose socket is in `dir`; understood by sqlx and by libpq.
 pub(super) fn socket_url(dir: &Path, database: &str) -> String {
-    format!("postgresql://postgres@localhost/{database}?host={}", dir.display())
+    format!("postgresql://postgres@localhost:5432/{database}?host={}&sslmode=disable", dir.display())
 }
 
 pub(super) fn init(data: &Path) {
