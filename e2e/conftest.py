@@ -62,6 +62,7 @@ def pytest_terminal_summary(terminalreporter, config):
 def server():
     with Server() as running:
         yield running
+        assert running.process.poll() is None, f"the server ended before its time:\n{running.tail()}"
         code, faults = running.stop(), running.faults()
         assert code == 0, f"the server ended with {code}:\n{running.tail()}"
         assert not faults, "the server's log tells of faults:\n" + "\n".join(faults[:20])

@@ -15,7 +15,7 @@ UNKNOWN = "no_such_field"
 OVER_INT64 = 2**63
 WRONG_FOR = {
     "integer": ["1", 1.5, True, [], {}, OVER_INT64, -OVER_INT64 - 1],
-    "string": [1, 1.5, True, [], {}],
+    "string": [1, 1.5, True, [], {}, "a\0b"],
     "boolean": ["true", 1, [], {}],
     "array": [{}, "x", 1, True],
     "object": [[], "x", 1, True],

@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn text_with_a_nul_is_refused_at_any_depth() {
+        #[derive(Debug, Deserialize)]
+        struct Texts {
+            #[allow(dead_code)]
+            texts: Vec<Option<String>>,
+        }
+        assert!(decode::<Texts>(br#"{"texts": ["\\u0000", "", null, "\u0001"]}"#).is_ok());
+        let refusal = decode::<Texts>(br#"{"texts": [null, "a\u0000b"]}"#).unwrap_err();
+        assert!(refusal.detail.contains("`texts[1]`") && refusal.detail.contains("U+0000"), "{}", refusal.detail);
+    }
+
+    #[test]
     fn nothing_undecodable_passes() {
         let utf16: Vec<u8> = "{\"files\": []}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let utf32: Vec<u8> = "{\"files\": []}".chars().flat_map(|c| (c as u32).to_be_bytes()).collect();

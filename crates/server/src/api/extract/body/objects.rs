@@ -1,7 +1,8 @@
-//! Structs are read from objects only.
+//! Structs are read from objects only, and text never holds U+0000.
 //!
 //! Serde's derived structs also take an array, field by field in their order. No contract means that, and `[]` would be
-//! as good as `{}` wherever every field is optional. [`Objects`] wraps a deserializer, at every depth, and refuses it.
+//! as good as `{}` wherever every field is optional. And Postgres stores no text with U+0000. [`Objects`] wraps a
+//! deserializer, at every depth, and refuses both.
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
@@ -93,6 +94,14 @@ macro_rules! visit {
     )*};
 }
 
+fn storable<E: Error>(text: &str) -> Result<(), E> {
+    if text.bytes().any(|byte| byte == 0) {
+        Err(E::custom("text must not contain the character U+0000"))
+    } else {
+        Ok(())
+    }
+}
+
 impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     type Value = V::Value;
 
@@ -101,8 +110,23 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 
     visit! {
-        visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) visit_str(&str) visit_borrowed_str(&'de str)
-        visit_string(String) visit_bytes(&[u8]) visit_borrowed_bytes(&'de [u8]) visit_byte_buf(Vec<u8>)
+        visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64)
+        visit_bytes(&[u8]) visit_borrowed_bytes(&'de [u8]) visit_byte_buf(Vec<u8>)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<V::Value, E> {
+        storable(value)?;
+        self.0.visit_str(value)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<V::Value, E> {
+        storable(value)?;
+        self.0.visit_borrowed_str(value)
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<V::Value, E> {
+        storable(&value)?;
+        self.0.visit_string(value)
     }
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
