@@ -39,8 +39,10 @@ select
             s.author as vector_author
      from unnest($6::bigint[]) as w(data_file_id)
      join data_file f on f.catalog_id = $1 and f.data_file_id = w.data_file_id
-     left join delete_file d
-       on d.catalog_id = $1 and d.data_file_id = f.data_file_id and d.end_snapshot is null
+     left join lateral (
+       select delete_file_id, begin_snapshot, delete_count from delete_file
+       where catalog_id = $1 and data_file_id = f.data_file_id and end_snapshot is null
+       limit 1) d on true
      left join snapshot s on s.catalog_id = $1 and s.snapshot_id = d.begin_snapshot
      left join snapshot e on e.catalog_id = $1 and e.snapshot_id = f.end_snapshot) t)::text as targets,
   (select json_agg(r.path)

@@ -53,9 +53,16 @@ impl Catalog {
             connection.close_on_drop();
         }
         outcome?;
+        if purged.data_files + purged.delete_files >= ANALYZE_AFTER {
+            sqlx::raw_sql("analyze file_removal").execute(self.background_pool()).await?;
+        }
         Ok(purged)
     }
 }
+
+/// Removals queued in one go from which on the planner is told at once. Every commit probes the queue by a plan that is
+/// kept until the statistics change; one made while the queue was empty may read all of it.
+const ANALYZE_AFTER: i64 = 5_000;
 
 async fn purge_all(
     connection: &mut PgConnection,

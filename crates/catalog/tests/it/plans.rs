@@ -44,6 +44,21 @@ const HOT: &[Hot] = &[
     hot!("view/find_live", "1, 1, 'v7'"),
 ];
 
+/// What the group committer runs under the lock, with the settings of its connections.
+const UNDER_THE_LOCK: &[Hot] = &[
+    hot!("commit/load", "1, '{ns}', '{t77}', '{19000}', '{s3://lake/x}', '{5}', '{k7}'"),
+    hot!("commit/schemas", "1, '{77}'"),
+    hot!(
+        "commit/write",
+        "1, 2, 1, '{ann}', '{why}', '{30001}', '{1}', '{table_inserted_into}', '{77}', '{900001}', '{77}', '{30001}', \
+         '{s3://lake/x}', '{1}', '{1}', '{1}', '{0}', '{null}', '{null}', '{t}', '{77}', '{1}', '{1}', '{1}', '{1}', \
+         '{900001}', '{\"{1}\"}', '{\"{1}\"}', '{\"{0}\"}', '{\"{0}\"}', '{\"{1}\"}', '{\"{null}\"}', '{\"{null}\"}', \
+         '{}', '{}', '{}', '{}'"
+    ),
+    hot!("commit/replace_vectors", "1, '{5}', '{30001}'"),
+    hot!("commit/committed", "1, 30000, now(), '700'"),
+];
+
 /// A moment is looked up on another path than an id.
 const AT_TIMESTAMP: &str = "1, null, '2026-01-01T00:00:00Z'";
 
@@ -66,10 +81,13 @@ async fn hot_queries_go_through_indexes() {
         .fetch_one(&mut *connection)
         .await
         .unwrap();
+    let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
     let moment = Hot { name: "snapshot/resolve at_timestamp", values: AT_TIMESTAMP, ..hot!("snapshot/resolve", "") };
     let mut problems = Vec::new();
-    for hot in HOT.iter().chain([&moment]) {
-        let plan = explain(&mut connection, hot.sql, hot.values).await;
+    let requests = HOT.iter().chain([&moment]).map(|hot| (hot, false));
+    for (hot, under_the_lock) in requests.chain(UNDER_THE_LOCK.iter().map(|hot| (hot, true))) {
+        let connection = if under_the_lock { &mut *committer } else { &mut *connection };
+        let plan = explain(connection, hot.sql, hot.values).await;
         if plan.contains("Seq Scan") {
             problems.push(format!("{} reads a whole table:\n{plan}", hot.name));
         }

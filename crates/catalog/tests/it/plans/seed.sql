@@ -1,5 +1,5 @@
 -- On top of lake.sql: 20,000 snapshots, 2,000 tables of 10 columns, 40,000 files, 1,000 namespaces, views, consumers,
--- keys, 500 catalogs.
+-- keys, 500 catalogs, 20,000 vectors and as many queued removals.
 insert into catalog (name, data_path, data_range)
 select 'c' || n, 's3://c' || n, text_range('s3://c' || n || '/', 's3://c' || n || '0') from generate_series(1, 500) n;
 insert into snapshot (catalog_id, snapshot_id, snapshot_time, schema_version)
@@ -33,4 +33,8 @@ insert into consumer_offset (catalog_id, consumer_id, table_uuid, committed_snap
 select 1, 'c' || c, '00000000-0000-4000-8000-000000000001', 3 from generate_series(1, 5000) c;
 insert into idempotency_key (catalog_id, key, request_hash, status)
 select 1, 'k' || k, sha256(k::text::bytea), 200 from generate_series(1, 5000) k;
+insert into delete_file (catalog_id, delete_file_id, table_id, data_file_id, begin_snapshot, path, delete_count, file_size_bytes)
+select 1, 100000 + f, 1 + f % 2000, f, 4 + f / 4, 's3://lake/demo/dv' || f, 1, 64 from generate_series(1, 20000) f;
+insert into file_removal (catalog_id, path, kind, reason)
+select 1, 's3://lake/demo/gone' || r, 'data', 'snapshot_expiry' from generate_series(1, 20000) r;
 analyze;
