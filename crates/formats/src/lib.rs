@@ -9,6 +9,7 @@ pub mod delta;
 pub mod footer;
 pub mod hive_path;
 pub mod hudi;
+pub mod iceberg;
 pub mod parquet;
 pub mod parquet_directory;
 pub mod puffin;

@@ -103,6 +103,7 @@ impl ParquetDirectorySource {
             field_ids,
             specs: vec![spec],
             default_spec: 0,
+            binding: hoglake_model::table::Binding { partition_columns_absent: true, ..Default::default() },
             warnings,
         };
         Ok(Directory { listing, partitioning, by_id: field_ids == FieldIds::Assigned, head: Arc::new(head) })

@@ -5,7 +5,8 @@
 //! One run against one target: load the target's watermark; if it already covers the source's head, nothing is done.
 //! Otherwise replay the commits after the watermark, one target commit each, or, when that is impossible (no
 //! watermark, history gone, another table, asked for), bring the target to the head in one commit that compares all
-//! files. A commit that loses the race for the target's pointer has changed nothing: the run loads and plans again.
+//! files. A table without a watermark is somebody's own: it is only replaced when a full sync is asked for. A commit that
+//! loses the race for the target's pointer has changed nothing: the run loads and plans again.
 
 mod engine;
 mod error;
@@ -15,6 +16,7 @@ mod source;
 mod target;
 mod watermark;
 
+pub(crate) use engine::refuse_deletes;
 pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
 pub use parquet_reader::ParquetObject;

@@ -29,5 +29,5 @@ pub use change::{Change, FileDelta, Operation, RemovedFile};
 pub use file::{ColumnStats, DataFile, DeleteFile, FileFormat, FilePath, RowDeletes, VectorContainer, VectorRef};
 pub use partition::{PartitionField, PartitionSpec, Transform};
 pub use schema::{Element, Field, FieldIds, Primitive, Schema, Type};
-pub use state::{TableFormat, TableState, Version, VersionId, Watermark};
+pub use state::{Binding, TableFormat, TableState, Version, VersionId, Watermark};
 pub use value::Value;

@@ -97,6 +97,7 @@ impl HudiSource {
             specs: vec![partitioning.spec.clone()],
             default_spec: 0,
             schema,
+            binding: hoglake_model::table::Binding::default(),
             warnings,
         };
         let mut opened = Opened { properties, timeline, partitioning, head: Arc::new(head) };

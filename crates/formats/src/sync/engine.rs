@@ -2,7 +2,7 @@
 
 use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
 use futures::StreamExt;
-use hoglake_model::table::{DataFile, Operation, TableFormat, TableState, Unsupported, Version};
+use hoglake_model::table::{DataFile, Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version};
 use std::sync::Arc;
 
 /// How many times a run plans again after losing the target's pointer.
@@ -129,10 +129,20 @@ async fn attempt(
     steps: &mut Vec<Step>,
 ) -> Result<(Plan, Outcome)> {
     let full = |reason: String| Plan::Full { reason };
+    if loaded.exists && loaded.watermark.is_none() && options.mode != Mode::Full && force_full.is_none() {
+        return Err(Error::Unsupported(vec![Unsupported {
+            target: target.format(),
+            kind: UnsupportedKind::Feature,
+            place: loaded.metadata_path.clone().unwrap_or_default(),
+            detail:
+                "a table is there that no conversion has written; choose another target path, or ask for a full sync \
+                     to replace what it holds"
+                    .to_owned(),
+        }]));
+    }
     let reason = match (&loaded.watermark, force_full) {
         (_, Some(reason)) => Some(reason.to_owned()),
         _ if options.mode == Mode::Full => Some("asked for".to_owned()),
-        (None, _) if loaded.exists => Some("the target has no watermark".to_owned()),
         (None, _) => Some("the target does not exist yet".to_owned()),
         (Some(mark), _) => {
             if mark.format != source.format() {

@@ -1,6 +1,7 @@
 //! A version of a table, and the watermark that a target keeps of it.
 
-use super::{FieldIds, PartitionSpec, Schema};
+use super::{FieldIds, PartitionSpec, Primitive, Schema};
+use crate::FieldId;
 use std::fmt;
 
 /// A table format.
@@ -54,8 +55,23 @@ pub struct TableState {
     pub specs: Vec<PartitionSpec>,
     /// The spec of new files.
     pub default_spec: i32,
+    /// How the columns of files written under earlier schemas differ from `schema`.
+    pub binding: Binding,
     /// What the source found that a reader should know (read-optimised view, ignored branches, ...).
     pub warnings: Vec<String>,
+}
+
+/// What files written under earlier schemas may hold instead of what the schema says today.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Binding {
+    /// A column was renamed, or a name was given to another column: only field ids find columns in all files.
+    pub by_id: bool,
+    /// Some files may carry no field ids (Iceberg: the table has a name mapping for them).
+    pub ids_may_be_absent: bool,
+    /// Types that columns had before they were widened.
+    pub older_types: Vec<(FieldId, Primitive)>,
+    /// Identity partition columns are not stored in the files; their values come from the partition tuples alone.
+    pub partition_columns_absent: bool,
 }
 
 /// How far a target has followed its source; stored in the target with every commit.

@@ -1,0 +1,382 @@
+//! An Iceberg table as a [`Source`]: the main branch of the newest metadata file.
+
+mod positions;
+mod replay;
+
+use super::deletes::DeleteIndex;
+use super::locate::{self, Located};
+use super::manifest::{Entry, ManifestReader, Status, tuple_types};
+use super::manifest_list::{self, ManifestFile};
+use super::metadata::{Snapshot as IcebergSnapshot, TableMetadata};
+use crate::deletion_vector::DeletionVector;
+use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
+use futures::StreamExt;
+use hoglake_model::table::{
+    Binding, DataFile, FieldIds, FilePath, Primitive, Schema, TableFormat, TableState, Type, Version, VersionId,
+    Watermark,
+};
+use hoglake_model::{FieldId, Location};
+use positions::PositionCache;
+pub(super) use positions::vector_at;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::{OnceCell, mpsc};
+
+/// The name of the version of a table without any snapshot.
+const EMPTY: &str = "0";
+
+/// How to read.
+#[derive(Debug, Clone, Default)]
+pub struct IcebergOptions {
+    /// One metadata file to read instead of the newest, as a key under the root.
+    pub metadata_file: Option<String>,
+    /// The table was copied from the location that its metadata names: paths below that location, or failing that from
+    /// their last `metadata` or `data` folder on, are looked for below the root.
+    pub relocated: bool,
+}
+
+/// An Iceberg table that is read.
+///
+/// # Memory
+/// Some manifests at a time, and all live delete files.
+#[derive(Debug)]
+pub struct IcebergSource {
+    root: TableRoot,
+    options: IcebergOptions,
+    head: OnceCell<Arc<Head>>,
+    positions: PositionCache,
+}
+
+#[derive(Debug)]
+struct Head {
+    root: TableRoot,
+    located: Located,
+    place: String,
+    paths: Paths,
+    state: Arc<TableState>,
+}
+
+/// From paths as the metadata writes them to the model's.
+#[derive(Debug, Clone)]
+pub(super) struct Paths {
+    root: TableRoot,
+    /// Prefixes, with their closing slash, that mean the root.
+    prefixes: Vec<String>,
+    /// The declared location without scheme and authority, with slashes around, for a table that was copied.
+    moved_from: Option<String>,
+}
+
+impl Paths {
+    pub fn new(root: &TableRoot, declared: &str, relocated: bool) -> Self {
+        let declared = declared.trim_end_matches('/');
+        let own = root.location().to_string();
+        let mut prefixes = vec![format!("{}/", own.trim_end_matches('/'))];
+        if Location::parse(declared).is_ok_and(|location| location == *root.location()) {
+            prefixes.push(format!("{declared}/"));
+        }
+        let path = declared.split_once("://").map_or(declared, |(_, rest)| rest.find('/').map_or("", |at| &rest[at..]));
+        let moved_from = relocated.then(|| format!("{}/", path.trim_start_matches("./")));
+        Self { root: root.clone(), prefixes, moved_from }
+    }
+
+    pub fn map(&self, text: &str) -> Result<FilePath> {
+        let usable = |rest: &str| !rest.split('/').any(|s| matches!(s, "" | "." | ".."));
+        for prefix in &self.prefixes {
+            if let Some(rest) = text.strip_prefix(prefix.as_str())
+                && usable(rest)
+            {
+                return Ok(FilePath::Under(rest.into()));
+            }
+        }
+        if let Some(from) = &self.moved_from {
+            let declared = text.find(from.as_str()).map(|at| at + from.len());
+            let folder = || ["/metadata/", "/data/"].iter().filter_map(|f| text.rfind(f)).max().map(|at| at + 1);
+            if let Some(rest) = declared.or_else(folder).and_then(|at| text.get(at..)).filter(|rest| usable(rest)) {
+                return Ok(FilePath::Under(rest.into()));
+            }
+        }
+        let location = Location::parse(text)?;
+        Ok(self.root.file_path(&location))
+    }
+}
+
+impl IcebergSource {
+    /// The table at `root`; nothing is read yet.
+    pub fn new(root: TableRoot, options: IcebergOptions) -> Self {
+        Self { root, options, head: OnceCell::new(), positions: PositionCache::default() }
+    }
+
+    async fn loaded(&self) -> Result<&Arc<Head>> {
+        self.head.get_or_try_init(|| async { Ok(Arc::new(self.read_head().await?)) }).await
+    }
+
+    async fn read_head(&self) -> Result<Head> {
+        let located = match &self.options.metadata_file {
+            Some(key) => locate::read(&self.root, key.clone(), &self.root.get(key).await?)?,
+            None => locate::newest(&self.root).await?,
+        };
+        let place = self.root.spell(&located.key);
+        let metadata = &located.metadata;
+        let paths = Paths::new(&self.root, &metadata.location, self.options.relocated);
+        let current = metadata.current();
+        if metadata.current_snapshot_id.is_some() && current.is_none() {
+            return Err(Error::malformed(&place, "the current snapshot is not among the snapshots"));
+        }
+        let version = Version {
+            id: VersionId(current.map_or_else(|| EMPTY.to_owned(), |s| s.snapshot_id.to_string())),
+            revision: Some(format!("schema {} spec {}", metadata.current_schema_id, metadata.default_spec_id)),
+            timestamp_ms: current.map_or(metadata.last_updated_ms, |s| s.timestamp_ms),
+        };
+        let mut state = state(&self.root, &place, metadata, metadata.current_schema_id, version)?;
+        state.warnings.clone_from(&located.warnings);
+        Ok(Head { root: self.root.clone(), place, paths, state: Arc::new(state), located })
+    }
+}
+
+/// The state of a version with one of the table's schemas.
+fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, version: Version) -> Result<TableState> {
+    let current = metadata.schema(place, schema)?;
+    let binding = binding(place, metadata, &current);
+    Ok(TableState {
+        format: TableFormat::Iceberg,
+        table_id: metadata.table_uuid.clone(),
+        name: None,
+        root: root.location().to_string(),
+        version,
+        schema: current,
+        field_ids: FieldIds::Assigned,
+        specs: metadata.specs(place)?,
+        default_spec: metadata.default_spec_id,
+        binding,
+        warnings: Vec::new(),
+    })
+}
+
+/// Visits every name of a name mapping ("Name Mapping Serialization").
+fn visit_mapping(json: Option<&serde_json::Value>, depth: usize, visit: &mut dyn FnMut(FieldId, &str)) {
+    for field in json.and_then(|j| j.as_array()).into_iter().flatten().filter(|_| depth < 64) {
+        if let Some(id) = field.get("field-id").and_then(|id| id.as_i64()) {
+            let names = field.get("names").and_then(|n| n.as_array()).into_iter().flatten();
+            names.filter_map(|n| n.as_str()).for_each(|name| visit(FieldId(id), name));
+        }
+        visit_mapping(field.get("fields"), depth + 1, visit);
+    }
+}
+
+/// Compares a schema with all that the table ever had.
+fn binding(place: &str, metadata: &TableMetadata, current: &Schema) -> Binding {
+    let mapping = metadata.property("schema.name-mapping.default");
+    let mut binding = Binding { ids_may_be_absent: mapping.is_some(), ..Binding::default() };
+    let mapping: Option<serde_json::Value> = mapping.and_then(|text| serde_json::from_str(text).ok());
+    // A name of the mapping that is not the column's is the name in some file.
+    visit_mapping(mapping.as_ref(), 0, &mut |id, name| {
+        let column = current.node(id).and_then(|node| node.field);
+        binding.by_id |= column.is_some_and(|c| c.name != name);
+    });
+    let mut by_id = HashMap::new();
+    let mut by_path = HashMap::new();
+    current.walk(&mut |path, node| {
+        by_id.insert(node.id, (path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.ty.primitive()));
+        by_path.insert(path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.id);
+    });
+    for json in &metadata.schemas {
+        let Ok(other) = super::schema::parse(place, json) else { continue };
+        other.walk(&mut |path, node| {
+            if let Some((name, now)) = by_id.get(&node.id) {
+                binding.by_id |= !name.iter().map(String::as_str).eq(path.iter().copied());
+                if let (Some(then), Some(now)) = (node.ty.primitive(), now)
+                    && then != *now
+                    && !binding.older_types.contains(&(node.id, then))
+                {
+                    binding.older_types.push((node.id, then));
+                }
+            }
+            let path: Vec<_> = path.iter().map(|p| (*p).to_owned()).collect();
+            binding.by_id |= by_path.get(&path).is_some_and(|id| *id != node.id);
+        });
+    }
+    binding
+}
+
+/// Types of the leaves and of the partition tuples, for reading manifests.
+#[derive(Debug)]
+struct Types {
+    leaves: HashMap<i64, Primitive>,
+    specs: HashMap<i32, Vec<(i32, Option<Primitive>)>>,
+}
+
+impl Head {
+    fn metadata(&self) -> &TableMetadata {
+        &self.located.metadata
+    }
+
+    /// Types by every schema that the table ever had, newest last, so that columns dropped since still read.
+    fn types(&self, state: &TableState) -> Result<Types> {
+        let mut leaves = HashMap::new();
+        let mut note = |schema: &hoglake_model::table::Schema| {
+            schema.walk(&mut |_, node| {
+                if let Type::Primitive(primitive) = node.ty {
+                    leaves.insert(node.id.0, *primitive);
+                }
+            });
+        };
+        note(&state.schema);
+        let mut specs = HashMap::new();
+        let all = self.metadata();
+        let mut historic: Option<Vec<_>> = None;
+        for spec in &state.specs {
+            let mut types = tuple_types(spec, &state.schema);
+            for (ty, field) in types.iter_mut().zip(&spec.fields).filter(|(ty, _)| ty.is_none()) {
+                let schemas = historic.get_or_insert_with(|| {
+                    all.schemas.iter().rev().filter_map(|json| super::schema::parse(&self.place, json).ok()).collect()
+                });
+                let source = schemas.iter().find_map(|schema| schema.primitive(field.source));
+                *ty = source.map(|source| super::manifest::result_type(field.transform, source));
+            }
+            specs.insert(spec.id, spec.fields.iter().map(|f| f.field_id).zip(types).collect());
+        }
+        Ok(Types { leaves, specs })
+    }
+
+    /// The manifests of a snapshot.
+    async fn manifests(&self, snapshot: &IcebergSnapshot) -> Result<Vec<ManifestFile>> {
+        if let Some(list) = &snapshot.manifest_list {
+            let bytes = self.root.read(&self.paths.map(list)?, None).await?;
+            return manifest_list::read(list, &bytes);
+        }
+        // Version 1: the metadata lists the manifests, and each says of itself which spec it follows.
+        let mut manifests = Vec::new();
+        for path in snapshot.manifests.iter().flatten() {
+            let bytes = self.root.read(&self.paths.map(path)?, None).await?;
+            let reader = super::avro::Reader::new(&bytes).map_err(|fault| Error::malformed(path, fault))?;
+            let spec_id = reader.text("partition-spec-id").and_then(|t| t.parse().ok()).unwrap_or(0);
+            manifests.push(ManifestFile {
+                path: path.clone(),
+                spec_id,
+                added_snapshot_id: snapshot.snapshot_id,
+                ..ManifestFile::default()
+            });
+        }
+        Ok(manifests)
+    }
+
+    /// Reads one manifest.
+    async fn entries(
+        self: &Arc<Self>,
+        types: &Arc<Types>,
+        manifest: ManifestFile,
+        keep: impl Fn(&Entry) -> bool + Send + 'static,
+    ) -> Result<Vec<Entry>> {
+        let bytes = self.root.read(&self.paths.map(&manifest.path)?, None).await?;
+        let (head, types) = (Arc::clone(self), Arc::clone(types));
+        let work = move || {
+            let mut entries = Vec::new();
+            let path = |text: &str| head.paths.map(text);
+            let reader = ManifestReader { types: &types.leaves, specs: &types.specs, path: &path };
+            reader.read(&manifest.path, &manifest, &bytes, |entry| {
+                if keep(&entry) {
+                    if entry.encrypted {
+                        return Err(Error::UnsupportedSource {
+                            feature: "encryption".to_owned(),
+                            place: entry.file.path.as_str().to_owned(),
+                            detail: "the file has key metadata; encrypted files cannot be read by other formats"
+                                .to_owned(),
+                        });
+                    }
+                    entries.push(entry);
+                }
+                Ok(())
+            })?;
+            Ok(entries)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
+    }
+
+    /// The live delete files among the manifests of a snapshot.
+    async fn delete_index(self: &Arc<Self>, types: &Arc<Types>, manifests: &[ManifestFile]) -> Result<DeleteIndex> {
+        let mut index = DeleteIndex::default();
+        let live: Vec<ManifestFile> = manifests.iter().filter(|m| m.deletes && m.may_be_live()).cloned().collect();
+        let mut read = std::pin::pin!(
+            futures::stream::iter(live.into_iter().map(|m| {
+                let place = m.path.clone();
+                async move { Ok::<_, Error>((place, self.entries(types, m, |e| e.status != Status::Deleted).await?)) }
+            }))
+            .buffered(4)
+        );
+        while let Some(entries) = read.next().await {
+            let (place, entries) = entries?;
+            for entry in entries {
+                index.add(entry).map_err(|fault| Error::malformed(&place, fault))?;
+            }
+        }
+        Ok(index)
+    }
+}
+
+impl Source for IcebergSource {
+    fn format(&self) -> TableFormat {
+        TableFormat::Iceberg
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Arc<TableState>>> {
+        Box::pin(async { Ok(Arc::clone(&self.loaded().await?.state)) })
+    }
+
+    fn snapshot(&self, _: &Arc<TableState>) -> BoxFuture<'_, Result<Snapshot<'_>>> {
+        Box::pin(async {
+            let head = Arc::clone(self.loaded().await?);
+            let Some(snapshot) = head.metadata().current().cloned() else {
+                return Ok(Snapshot { delete_kinds: Vec::new(), files: futures::stream::empty().boxed() });
+            };
+            let types = Arc::new(head.types(&head.state)?);
+            let manifests = head.manifests(&snapshot).await?;
+            let index = Arc::new(head.delete_index(&types, &manifests).await?);
+            let delete_kinds = index.kinds();
+            let (sender, receiver) = mpsc::channel(2);
+            // Reading and decoding run beside the target's writing; dropping the stream ends them.
+            tokio::spawn(async move {
+                let live = manifests.into_iter().filter(|m| !m.deletes && m.may_be_live());
+                let batches = live.map(|manifest| {
+                    let (head, types, index) = (Arc::clone(&head), Arc::clone(&types), Arc::clone(&index));
+                    async move {
+                        let entries = head.entries(&types, manifest, |e| e.status != Status::Deleted).await?;
+                        Ok(entries.into_iter().map(|e| with_deletes(e, &index)).collect::<Vec<_>>())
+                    }
+                });
+                let mut batches = std::pin::pin!(futures::stream::iter(batches).buffered(2));
+                while let Some(batch) = batches.next().await {
+                    let failed = batch.is_err();
+                    if sender.send(batch).await.is_err() || failed {
+                        break;
+                    }
+                }
+            });
+            let files = futures::stream::unfold(receiver, |mut receiver| async {
+                receiver.recv().await.map(|batch| (batch, receiver))
+            });
+            Ok(Snapshot { delete_kinds, files: files.boxed() })
+        })
+    }
+
+    fn changes(&self, since: &Watermark, _: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>> {
+        let since = since.clone();
+        Box::pin(async move { replay::plan(Arc::clone(self.loaded().await?), &since) })
+    }
+
+    fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>> {
+        Box::pin(async move {
+            let head = self.loaded().await?;
+            self.positions.of(&head.root, &|text| head.paths.map(text), file).await
+        })
+    }
+
+    fn record_count<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<u64>> {
+        Box::pin(crate::sync::footer_record_count(&self.root, file))
+    }
+}
+
+fn with_deletes(entry: Entry, index: &DeleteIndex) -> DataFile {
+    let mut file = entry.file;
+    file.deletes = index.of(&file, entry.sequence);
+    file
+}

@@ -1,0 +1,169 @@
+//! The snapshots after a watermark, one change each.
+
+use super::{EMPTY, Head, Types, state, with_deletes};
+use crate::iceberg::deletes::DeleteIndex;
+use crate::iceberg::manifest::{Entry, Status};
+use crate::iceberg::manifest_list::ManifestFile;
+use crate::sync::{Changes, Error, Result};
+use futures::StreamExt;
+use hoglake_model::table::{
+    Change, FileDelta, FilePath, Operation, RemovedFile, TableState, Version, VersionId, Watermark,
+};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Walks the ancestors of the current snapshot down to the watermark. The log of the metadata is no guide: it hides
+/// the snapshots within a transaction, and it shows rolled back ones.
+pub(super) fn plan<'a>(head: Arc<Head>, since: &Watermark) -> Result<Changes<'a>> {
+    let metadata = head.metadata();
+    let Some(since) = since.version.as_ref().map(|v| v.0.as_str()) else {
+        return Ok(Changes::HistoryGone { reason: "the watermark names no snapshot".to_owned() });
+    };
+    let mut pending = VecDeque::new();
+    let mut next = metadata.current_snapshot_id;
+    let reached = loop {
+        match next {
+            None => break since == EMPTY,
+            Some(id) if id.to_string() == since => break true,
+            Some(id) => {
+                let Some(snapshot) = metadata.snapshot(id) else {
+                    return Ok(Changes::HistoryGone { reason: format!("snapshot {id} has expired") });
+                };
+                if snapshot.manifest_list.is_none() {
+                    return Ok(Changes::HistoryGone { reason: format!("snapshot {id} has no manifest list") });
+                }
+                if pending.len() > metadata.snapshots.len() {
+                    return Err(Error::malformed(&head.place, "the snapshots' parents form a cycle"));
+                }
+                pending.push_front(id);
+                next = snapshot.parent_snapshot_id;
+            }
+        }
+    };
+    if !reached {
+        return Ok(Changes::HistoryGone {
+            reason: format!(
+                "snapshot {since} is no ancestor of the current one; the table was rolled back or replaced"
+            ),
+        });
+    }
+    let replay = Replay { head, pending, started: false, last: None };
+    Ok(Changes::Replay(futures::stream::try_unfold(replay, Replay::next).boxed()))
+}
+
+struct Replay {
+    head: Arc<Head>,
+    pending: VecDeque<i64>,
+    started: bool,
+    /// The manifests of the snapshot before, by its id.
+    last: Option<(i64, Vec<ManifestFile>)>,
+}
+
+impl Replay {
+    async fn next(mut self) -> Result<Option<(Change, Self)>> {
+        let Some(id) = self.pending.pop_front() else {
+            if self.started {
+                return Ok(None);
+            }
+            // Nothing but the schema or the partitioning changed.
+            self.started = true;
+            let change = Change {
+                state: Arc::clone(&self.head.state),
+                operation: Operation::Append,
+                files: FileDelta::default(),
+            };
+            return Ok(Some((change, self)));
+        };
+        self.started = true;
+        let state = self.state(id)?;
+        let change = self.change(id, state).await?;
+        Ok(Some((change, self)))
+    }
+
+    /// The last change shows the table as it is now, earlier ones the schema of their time.
+    fn state(&self, id: i64) -> Result<Arc<TableState>> {
+        if self.pending.is_empty() {
+            return Ok(Arc::clone(&self.head.state));
+        }
+        let metadata = self.head.metadata();
+        let snapshot =
+            metadata.snapshot(id).ok_or_else(|| Error::malformed(&self.head.place, "a snapshot vanished"))?;
+        let version = Version { id: VersionId(id.to_string()), revision: None, timestamp_ms: snapshot.timestamp_ms };
+        let schema = snapshot.schema_id.unwrap_or(metadata.current_schema_id);
+        Ok(Arc::new(state(&self.head.root, &self.head.place, metadata, schema, version)?))
+    }
+
+    /// Compares the manifests of the snapshot with those of its parent: what is live in manifests that are new, against
+    /// what was live in manifests that are gone. Status and snapshot id of entries are not asked, since writers disagree
+    /// about them (rewritten files marked existing, deletions under the id of the addition).
+    async fn change(&mut self, id: i64, state: Arc<TableState>) -> Result<Change> {
+        let head = Arc::clone(&self.head);
+        let metadata = head.metadata();
+        let snapshot = metadata.snapshot(id).ok_or_else(|| Error::malformed(&head.place, "a snapshot vanished"))?;
+        let types = Arc::new(head.types(&state)?);
+        let before = match (self.last.take(), snapshot.parent_snapshot_id.and_then(|p| metadata.snapshot(p))) {
+            (Some((last, manifests)), Some(parent)) if last == parent.snapshot_id => manifests,
+            (_, Some(parent)) => head.manifests(parent).await?,
+            (_, None) => Vec::new(),
+        };
+        let manifests = head.manifests(snapshot).await?;
+        let absent = |from: &[ManifestFile], m: &ManifestFile| !from.iter().any(|other| other.path == m.path);
+        let index = head.delete_index(&types, &manifests).await?;
+        let mut gone: HashMap<FilePath, RemovedFile> = HashMap::new();
+        for manifest in before.iter().filter(|m| !m.deletes && absent(&manifests, m)) {
+            for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
+                let file = entry.file;
+                let partition = Some((file.spec_id, file.partition));
+                let removed = RemovedFile { path: file.path, partition, size_bytes: file.size_bytes };
+                gone.insert(removed.path.clone(), removed);
+            }
+        }
+        let mut files = FileDelta::default();
+        for manifest in manifests.iter().filter(|m| !m.deletes && absent(&before, m)) {
+            for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
+                if gone.remove(&entry.file.path).is_none() {
+                    files.added.push(with_deletes(entry, &index));
+                }
+            }
+        }
+        files.removed = gone.into_values().collect();
+        let deletes_changed = manifests.iter().any(|m| m.deletes && absent(&before, m))
+            || before.iter().any(|m| m.deletes && absent(&manifests, m));
+        if deletes_changed {
+            redeleted(&head, &types, (&before, &manifests), &index, &mut files).await?;
+        }
+        self.last = Some((id, manifests));
+        files.added.sort_by(|a, b| a.path.cmp(&b.path));
+        files.redeleted.sort_by(|a, b| a.path.cmp(&b.path));
+        files.removed.sort_by(|a, b| a.path.cmp(&b.path));
+        let named = snapshot.summary.get("operation").and_then(|v| v.as_str());
+        let operation = if named == Some("replace") { Operation::Replace } else { files.operation() };
+        Ok(Change { state, operation, files })
+    }
+}
+
+/// Files that stay live while the deletes against them change: every data file is asked under both snapshots.
+async fn redeleted(
+    head: &Arc<Head>,
+    types: &Arc<Types>,
+    (before, manifests): (&[ManifestFile], &[ManifestFile]),
+    index: &DeleteIndex,
+    files: &mut FileDelta,
+) -> Result<()> {
+    let then = head.delete_index(types, before).await?;
+    let known: HashSet<FilePath> = files.added.iter().map(|f| f.path.clone()).collect();
+    for manifest in manifests.iter().filter(|m| !m.deletes && m.may_be_live()) {
+        for entry in head.entries(types, manifest.clone(), |e: &Entry| e.status != Status::Deleted).await? {
+            if known.contains(&entry.file.path) {
+                continue;
+            }
+            let deletes = index.of(&entry.file, entry.sequence);
+            if deletes != then.of(&entry.file, entry.sequence) {
+                let mut file = entry.file;
+                file.deletes = deletes;
+                files.redeleted.push(file);
+            }
+        }
+    }
+    Ok(())
+}

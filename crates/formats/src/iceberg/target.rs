@@ -1,0 +1,122 @@
+//! An Iceberg table without a catalog as a [`Target`] ("File System Tables").
+//!
+//! A commit writes manifests, deletion vectors and the manifest list under names of its own, then creates
+//! `v<n+1>.metadata.json` if it does not exist, then rewrites the version hint.
+
+mod commit;
+mod definition;
+mod expiry;
+mod vectors;
+
+use super::locate::{self, Located};
+use super::metadata::TableMetadata;
+use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
+use definition::Definition;
+use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+
+/// How to write.
+#[derive(Debug, Clone)]
+pub struct IcebergTargetOptions {
+    /// Snapshots older than this many milliseconds expire with the next commit.
+    pub retention_ms: i64,
+}
+
+impl Default for IcebergTargetOptions {
+    /// Seven days, as Apache XTable.
+    fn default() -> Self {
+        Self { retention_ms: 7 * 86_400_000 }
+    }
+}
+
+/// An Iceberg table that is written.
+#[derive(Debug)]
+pub struct IcebergTarget {
+    root: TableRoot,
+    options: IcebergTargetOptions,
+    current: Option<Located>,
+}
+
+impl IcebergTarget {
+    /// The table at `root`; nothing is read yet.
+    pub fn new(root: TableRoot, options: IcebergTargetOptions) -> Self {
+        Self { root, options, current: None }
+    }
+
+    fn metadata(&self) -> Option<&TableMetadata> {
+        self.current.as_ref().map(|c| &c.metadata)
+    }
+
+    fn watermark(&self) -> Option<Watermark> {
+        self.metadata().and_then(|m| from_properties(|key| m.property(key)))
+    }
+
+    async fn read(&mut self) -> Result<Loaded> {
+        self.current = match locate::newest(&self.root).await {
+            Ok(located) => Some(located),
+            Err(Error::NotATable { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        if let Some(located) = &self.current
+            && !located.hadoop
+        {
+            return Err(Error::Unsupported(vec![Unsupported {
+                target: TableFormat::Iceberg,
+                kind: UnsupportedKind::Feature,
+                place: self.root.spell(&located.key),
+                detail: "the table belongs to a catalog, which alone may commit to it; choose another target path"
+                    .to_owned(),
+            }]));
+        }
+        Ok(Loaded {
+            exists: self.current.is_some(),
+            watermark: self.watermark(),
+            metadata_path: self.current.as_ref().map(|c| spell(&self.root, &c.key)),
+        })
+    }
+}
+
+/// The spelling of a key in metadata: a URI, also for local files.
+fn spell(root: &TableRoot, key: &str) -> String {
+    let text = root.spell(key);
+    if text.starts_with('/') { format!("file://{text}") } else { text }
+}
+
+impl Target for IcebergTarget {
+    fn format(&self) -> TableFormat {
+        TableFormat::Iceberg
+    }
+
+    fn load(&mut self) -> BoxFuture<'_, Result<Loaded>> {
+        Box::pin(self.read())
+    }
+
+    fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
+        let place = self.root.location().to_string();
+        let Ok(definition) = Definition::new(&place, self.metadata(), state) else { return Vec::new() };
+        let impossible = definition.impossible.into_iter().map(|(column, from, to)| Unsupported {
+            target: TableFormat::Iceberg,
+            kind: UnsupportedKind::Type,
+            place: column,
+            detail: format!("the column changed from {from} to {to}, which Iceberg has no promotion for"),
+        });
+        impossible.collect()
+    }
+
+    fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
+        let (what, path) = match deletes {
+            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
+            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
+            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
+        };
+        Some(Unsupported {
+            target: TableFormat::Iceberg,
+            kind: UnsupportedKind::Deletes,
+            place: path.to_owned(),
+            detail: format!("{what}; compact the source first"),
+        })
+    }
+
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {
+        Box::pin(commit::run(self, commit))
+    }
+}
