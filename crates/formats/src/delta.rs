@@ -4,21 +4,22 @@
 //! # Source
 //! The Delta Transaction Log Protocol (`PROTOCOL.md` of delta-io/delta); modules name the sections they implement.
 
-#[allow(dead_code, reason = "the target needs the rest")]
 mod action;
 mod checkpoint;
+mod checkpoint_write;
 mod log;
-#[allow(dead_code, reason = "the target needs the rest")]
 mod partition;
 mod protocol;
 mod replay;
-#[allow(dead_code, reason = "the target needs the rest")]
 mod schema;
 mod source;
 mod stats;
+mod target;
 mod time;
+mod write;
 
 pub use source::DeltaSource;
+pub use target::{DeltaTarget, DeltaTargetOptions};
 
 /// The folder of the log.
 pub(crate) const LOG: &str = "_delta_log";

@@ -48,6 +48,7 @@ pub(super) struct Add<'a> {
 pub(super) struct Remove<'a> {
     #[serde(borrow)]
     pub path: Cow<'a, str>,
+    pub deletion_timestamp: Option<i64>,
     #[serde(default = "yes")]
     pub data_change: bool,
     pub size: Option<i64>,
@@ -106,8 +107,6 @@ pub(super) struct Protocol {
 pub(super) struct CommitInfo {
     #[serde(default, deserialize_with = "lenient")]
     pub in_commit_timestamp: Option<i64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub operation: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub tags: Option<HashMap<String, String>>,
 }
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!((add.path.as_ref(), add.partition_values.len()), ("a%20b", 0));
         let text = r#"{"commitInfo":{"operation":7,"tags":"none","inCommitTimestamp":12}}"#;
         let info = parse("x", 1, text).unwrap().commit_info.unwrap();
-        assert_eq!((info.in_commit_timestamp, info.operation), (Some(12), None));
+        assert_eq!((info.in_commit_timestamp, info.tags.is_none()), (Some(12), true));
         assert!(parse("x", 3, r#"{"cdc":{"path":"c"}}"#).unwrap().add.is_none());
     }
 

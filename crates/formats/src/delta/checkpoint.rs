@@ -132,10 +132,26 @@ pub(super) fn decode(
     batch: &RecordBatch,
     typed_only: bool,
 ) -> Result<Vec<DataFile>> {
-    let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(Vec::new()) };
     let mut files = Vec::with_capacity(batch.num_rows());
     let mut scratch = Scratch::default();
-    let parsed = add.column_by_name("stats_parsed").and_then(|c| c.as_struct_opt()).filter(|_| typed_only);
+    let add = batch.column_by_name("add").and_then(|c| c.as_struct_opt());
+    let parsed = add.and_then(|a| a.column_by_name("stats_parsed")).and_then(|c| c.as_struct_opt());
+    let parsed = parsed.filter(|_| typed_only);
+    each_row(keys, batch, |row, action| {
+        let stats = parsed.map(|p| if p.is_valid(row) { typed_stats(decoder, p, row) } else { FileStats::default() });
+        files.push(decoder.file(place, action, &mut scratch, stats)?);
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+/// Visits the live `add` actions of a batch.
+pub(super) fn each_add(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(&Add<'_>) -> Result<()>) -> Result<()> {
+    each_row(keys, batch, |_, add| visit(add))
+}
+
+fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<'_>) -> Result<()>) -> Result<()> {
+    let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(()) };
     for row in (0..add.len()).filter(|row| add.is_valid(*row)) {
         let Some(path) = string(add, "path", row) else { continue };
         let deletion_vector = vector(add, row);
@@ -152,10 +168,9 @@ pub(super) fn decode(
             deletion_vector,
             base_row_id: integer(add, "baseRowId", row),
         };
-        let stats = parsed.map(|p| if p.is_valid(row) { typed_stats(decoder, p, row) } else { FileStats::default() });
-        files.push(decoder.file(place, &action, &mut scratch, stats)?);
+        visit(row, &action)?;
     }
-    Ok(files)
+    Ok(())
 }
 
 fn vector(add: &StructArray, row: usize) -> Option<VectorDescriptor<'_>> {

@@ -35,7 +35,7 @@ pub(super) struct Checkpoint {
 }
 
 /// The files of a listing of the log, by what they are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Listing {
     pub commits: BTreeMap<i64, CommitFile>,
     checkpoints: BTreeMap<i64, Vec<Checkpoint>>,

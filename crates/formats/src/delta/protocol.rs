@@ -4,7 +4,7 @@
 use super::action::{Metadata, Protocol};
 use super::schema::{self, Mapping};
 use crate::sync::{Error, Result};
-use hoglake_model::table::{PartitionSpec, TableFormat, TableState, Version};
+use hoglake_model::table::{Binding, PartitionSpec, TableFormat, TableState, Version};
 
 /// Reader features that need nothing of us, or that we implement.
 const READER_FEATURES: [&str; 10] = [
@@ -83,6 +83,7 @@ pub(super) fn state(
     }
     let mapping = mapping(place, protocol, metadata)?;
     let (schema, field_ids) = schema::parse(place, &metadata.schema_string, mapping)?;
+    let older_types = schema::older_types(&metadata.schema_string, &schema);
     let mut columns = Vec::new();
     for name in metadata.partition_columns.iter().flatten() {
         let column = schema.column(name).or_else(|| schema.fields.iter().find(|f| f.name.eq_ignore_ascii_case(name)));
@@ -102,6 +103,7 @@ pub(super) fn state(
         field_ids,
         specs: vec![spec],
         default_spec: 0,
+        binding: Binding { older_types, partition_columns_absent: true, ..Binding::default() },
         warnings: Vec::new(),
     };
     Ok((state, mapping))

@@ -20,6 +20,7 @@ const ID: &str = "delta.columnMapping.id";
 const PHYSICAL: &str = "delta.columnMapping.physicalName";
 const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
 const COMMENT: &str = "comment";
+const TYPE_CHANGES: &str = "delta.typeChanges";
 /// XTable's mark for a uuid that Delta only knows as binary.
 const LOGICAL: &str = "xtableLogicalType";
 const MAX_DEPTH: usize = 64;
@@ -171,6 +172,50 @@ impl Reader<'_> {
             _ => Err(self.malformed(path, "the type is neither a name nor a struct, array or map")),
         }
     }
+}
+
+/// The types that columns had before they were widened ("Type Change Metadata").
+pub(super) fn older_types(text: &str, schema: &Schema) -> Vec<(FieldId, Primitive)> {
+    fn fields(json: &Json, path: &mut Vec<String>, out: &mut Vec<(Vec<String>, Primitive)>) {
+        for field in json.get("fields").and_then(Json::as_array).into_iter().flatten() {
+            let Some(name) = field.get("name").and_then(Json::as_str) else { continue };
+            path.push(name.to_owned());
+            let changes = field.get("metadata").and_then(|m| m.get(TYPE_CHANGES)).and_then(Json::as_array);
+            for change in changes.into_iter().flatten() {
+                let from = change.get("fromType").and_then(Json::as_str).and_then(primitive);
+                let below = change.get("fieldPath").and_then(Json::as_str).into_iter().flat_map(|p| p.split('.'));
+                if let Some(from) = from {
+                    out.push((path.iter().cloned().chain(below.map(str::to_owned)).collect(), from));
+                }
+            }
+            nested(field.get("type"), path, out);
+            path.pop();
+        }
+    }
+    fn nested(json: Option<&Json>, path: &mut Vec<String>, out: &mut Vec<(Vec<String>, Primitive)>) {
+        let Some(json) = json.filter(|j| j.is_object() && path.len() <= MAX_DEPTH) else { return };
+        fields(json, path, out);
+        for (key, role) in [("elementType", "element"), ("keyType", "key"), ("valueType", "value")] {
+            path.push(role.to_owned());
+            nested(json.get(key), path, out);
+            path.pop();
+        }
+    }
+    if !text.contains(TYPE_CHANGES) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    fields(&serde_json::from_str(text).unwrap_or_default(), &mut Vec::new(), &mut found);
+    let mut older = Vec::new();
+    schema.walk(&mut |path, node| {
+        older.extend(
+            found
+                .iter()
+                .filter(|(p, _)| p.iter().map(String::as_str).eq(path.iter().copied()))
+                .map(|(_, ty)| (node.id, *ty)),
+        );
+    });
+    older
 }
 
 fn primitive(name: &str) -> Option<Primitive> {

@@ -16,7 +16,7 @@ use hoglake_model::table::{
     VersionId, Watermark,
 };
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 
 /// Batches decoded ahead of the reader.
@@ -32,7 +32,51 @@ const KEPT_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub struct DeltaSource {
     root: TableRoot,
+    /// A listing that somebody else has made.
+    listed: Mutex<Option<(Segment, Listing)>>,
     head: OnceCell<Head>,
+}
+
+/// Protocol and metadata of a version.
+#[derive(Debug, Clone)]
+pub(super) struct Definition {
+    pub protocol: Protocol,
+    pub metadata: Metadata,
+}
+
+/// Finds protocol and metadata of a segment, newest first.
+///
+/// # Errors
+/// [`Error::Malformed`] for a log without them.
+pub(super) async fn definition_of(root: &TableRoot, segment: &Segment) -> Result<Definition> {
+    let (definition, ..) = define(root, segment).await?;
+    Ok(definition)
+}
+
+async fn define(root: &TableRoot, segment: &Segment) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
+    let mut header = Header::default();
+    let mut files = std::pin::pin!(root.get_all(segment.newest_first()));
+    while let Some((key, bytes)) = files.try_next().await? {
+        let found = read_header(&root.spell(&key), &bytes)?;
+        header.protocol = header.protocol.or(found.protocol);
+        header.metadata = header.metadata.or(found.metadata);
+        // Only the newest commit's own time counts.
+        header.info = header.info.or(Some(found.info.unwrap_or_default()));
+        if header.protocol.is_some() && header.metadata.is_some() {
+            break;
+        }
+    }
+    let mut actions = Actions::default();
+    if let Some(found) = &segment.checkpoint {
+        actions = read_actions(root, found).await?;
+    }
+    let place = root.spell(&log::commit_key(segment.version));
+    let missing = |what: &str| Error::malformed(&place, format!("the log holds no {what} action"));
+    let protocol = header.protocol.or(actions.protocol).ok_or_else(|| missing("protocol"))?;
+    protocol::check(&place, &protocol)?;
+    let metadata = header.metadata.or(actions.metadata).ok_or_else(|| missing("metaData"))?;
+    let sidecars = actions.sidecars.iter().map(|s| sidecar_key(&s.path)).collect();
+    Ok((Definition { protocol, metadata }, header.info, sidecars))
 }
 
 #[derive(Debug)]
@@ -58,7 +102,12 @@ struct Header {
 impl DeltaSource {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot) -> Self {
-        Self { root, head: OnceCell::new() }
+        Self { root, listed: Mutex::default(), head: OnceCell::new() }
+    }
+
+    /// The table at `root` in the version of a segment that is known already.
+    pub(super) fn of_segment(root: TableRoot, segment: Segment, listing: Listing) -> Self {
+        Self { root, listed: Mutex::new(Some((segment, listing))), head: OnceCell::new() }
     }
 
     async fn loaded(&self) -> Result<&Head> {
@@ -66,34 +115,18 @@ impl DeltaSource {
     }
 
     async fn read_head(&self) -> Result<Head> {
-        let (segment, listing) = log::newest(&self.root).await?;
-        let mut header = Header::default();
-        let mut files = std::pin::pin!(self.root.get_all(segment.newest_first()));
-        while let Some((key, bytes)) = files.try_next().await? {
-            let found = read_header(&self.root.spell(&key), &bytes)?;
-            header.protocol = header.protocol.or(found.protocol);
-            header.metadata = header.metadata.or(found.metadata);
-            // Only the newest commit's own time counts.
-            header.info = header.info.or(Some(found.info.unwrap_or_default()));
-            if header.protocol.is_some() && header.metadata.is_some() {
-                break;
-            }
-        }
-        let mut actions = Actions::default();
-        if let Some(found) = &segment.checkpoint {
-            actions = read_actions(&self.root, found).await?;
-        }
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (segment, listing) = match listed {
+            Some(listed) => listed,
+            None => log::newest(&self.root).await?,
+        };
+        let (Definition { protocol, metadata }, info, sidecars) = define(&self.root, &segment).await?;
         let place = self.root.spell(&log::commit_key(segment.version));
-        let missing = |what: &str| Error::malformed(&place, format!("the log holds no {what} action"));
-        let protocol = header.protocol.or(actions.protocol).ok_or_else(|| missing("protocol"))?;
-        protocol::check(&place, &protocol)?;
-        let metadata = header.metadata.or(actions.metadata).ok_or_else(|| missing("metaData"))?;
         let modified = segment.commits.last().map(|c| c.modified_ms);
         let modified = modified.or(segment.checkpoint.as_ref().map(|c| c.modified_ms)).unwrap_or_default();
-        let version = version(segment.version, &metadata, header.info.as_ref(), modified);
+        let version = version(segment.version, &metadata, info.as_ref(), modified);
         let root = self.root.location().to_string();
         let (state, mapping) = protocol::state(&place, root, version, &protocol, &metadata)?;
-        let sidecars = actions.sidecars.iter().map(|s| sidecar_key(&s.path)).collect();
         Ok(Head { segment, listing, protocol, metadata, mapping, sidecars, state: Arc::new(state) })
     }
 

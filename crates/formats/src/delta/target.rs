@@ -1,0 +1,134 @@
+//! A Delta table as a [`Target`]: deletion vectors first, then one commit file, put if it does not exist.
+
+mod commit;
+mod definition;
+
+use super::log::{self, Listing, Segment};
+use super::source::{Definition as Current, definition_of};
+use super::{LOG, action, protocol};
+use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
+use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+
+/// How to write.
+#[derive(Debug, Clone)]
+pub struct DeltaTargetOptions {
+    /// A checkpoint is written every so many commits.
+    pub checkpoint_interval: i64,
+    /// Commits that a checkpoint covers are deleted after this many milliseconds.
+    pub log_retention_ms: i64,
+}
+
+impl Default for DeltaTargetOptions {
+    /// Ten commits and thirty days, as Delta's own writers.
+    fn default() -> Self {
+        Self { checkpoint_interval: 10, log_retention_ms: 30 * 86_400_000 }
+    }
+}
+
+/// A Delta table that is written.
+#[derive(Debug)]
+pub struct DeltaTarget {
+    root: TableRoot,
+    options: DeltaTargetOptions,
+    base: Option<Base>,
+    /// A partition value turned up that the log cannot carry: partition by nothing instead.
+    unpartitioned: bool,
+}
+
+/// The version that the next commit follows.
+#[derive(Debug)]
+struct Base {
+    version: i64,
+    segment: Segment,
+    listing: Listing,
+    /// Read when the first commit needs it.
+    current: Option<Current>,
+}
+
+impl DeltaTarget {
+    /// The table at `root`; nothing is read yet.
+    pub fn new(root: TableRoot, options: DeltaTargetOptions) -> Self {
+        Self { root, options, base: None, unpartitioned: false }
+    }
+
+    fn metadata_path(&self) -> String {
+        self.root.spell(LOG)
+    }
+
+    /// Costs the hint, a listing, and the newest commit, which carries the watermark if it is one of ours.
+    async fn read(&mut self) -> Result<Loaded> {
+        self.base = None;
+        let (segment, listing) = match log::newest(&self.root).await {
+            Ok(found) => found,
+            Err(Error::NotATable { .. }) => return Ok(Loaded::default()),
+            Err(other) => return Err(other),
+        };
+        let mut base = Base { version: segment.version, segment, listing, current: None };
+        let key = log::commit_key(base.version);
+        let mut watermark = match self.root.get_if_exists(&key).await? {
+            Some(bytes) => newest_watermark(&self.root.spell(&key), &bytes)?,
+            None => None,
+        };
+        if watermark.is_none() {
+            let current = definition_of(&self.root, &base.segment).await?;
+            watermark = from_properties(|key| protocol::property(&current.metadata, key));
+            base.current = Some(current);
+        }
+        self.base = Some(base);
+        Ok(Loaded { exists: true, watermark, metadata_path: Some(self.metadata_path()) })
+    }
+}
+
+/// The watermark in a commit's tags or in its metadata.
+fn newest_watermark(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
+    for (number, text) in action::lines(place, bytes)? {
+        let start = text.get(..16).unwrap_or(text);
+        if start.starts_with("{\"add\"") || start.starts_with("{\"remove\"") {
+            continue;
+        }
+        let line = action::parse(place, number, text)?;
+        if let Some(tags) = line.commit_info.and_then(|info| info.tags)
+            && let Some(mark) = from_properties(|key| tags.get(key).map(String::as_str))
+        {
+            return Ok(Some(mark));
+        }
+        if let Some(metadata) = line.metadata
+            && let Some(mark) = from_properties(|key| protocol::property(&metadata, key))
+        {
+            return Ok(Some(mark));
+        }
+    }
+    Ok(None)
+}
+
+impl Target for DeltaTarget {
+    fn format(&self) -> TableFormat {
+        TableFormat::Delta
+    }
+
+    fn load(&mut self) -> BoxFuture<'_, Result<Loaded>> {
+        Box::pin(self.read())
+    }
+
+    fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
+        definition::unsupported(state)
+    }
+
+    fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
+        let (what, path) = match deletes {
+            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
+            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
+            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
+        };
+        Some(Unsupported {
+            target: TableFormat::Delta,
+            kind: UnsupportedKind::Deletes,
+            place: path.to_owned(),
+            detail: format!("{what}; compact the source first"),
+        })
+    }
+
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {
+        Box::pin(commit::run(self, commit))
+    }
+}
