@@ -30,3 +30,10 @@ pub fn unzip(archive: &Path, into: &Path) {
     let output = Command::new(python()).args(arguments).arg(archive).arg(into).output().unwrap();
     assert!(output.status.success(), "{}: {}", archive.display(), String::from_utf8_lossy(&output.stderr));
 }
+
+/// What other projects' readers see in tables: see `tests/judges/tables.py`.
+pub fn see(folder: &Path, tables: &[(&str, String)]) -> Vec<serde_json::Value> {
+    let file = folder.join("tables.json");
+    std::fs::write(&file, serde_json::to_vec(tables).unwrap()).unwrap();
+    judge("tables.py", &[file.to_str().unwrap()]).as_array().unwrap().clone()
+}

@@ -3,14 +3,18 @@
 mod corpus;
 mod deletion_vector;
 mod delta_source;
+mod following;
 mod footer;
 mod hudi;
+mod iceberg_source;
 mod judges;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
 mod s3;
 mod seeds;
+mod to_delta;
+mod to_iceberg;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {
