@@ -3,10 +3,13 @@
 mod database;
 mod dev;
 mod failure;
+mod inspect;
 mod migrate;
 mod openapi;
 mod parse;
 mod serve;
+mod storage;
+mod sync;
 mod token;
 
 use crate::config::Config;
@@ -35,6 +38,10 @@ enum Command {
     ///
     /// `serve` does the same when it starts.
     Migrate(Box<migrate::Migrate>),
+    /// Convert tables between formats, in place and without Postgres
+    Sync(Box<sync::Sync>),
+    /// Say what a table is: format, schema, files, deletes, and what other formats could not express
+    Inspect(Box<inspect::Inspect>),
     /// Print the contract
     Openapi(openapi::Openapi),
     /// Manage bearer tokens
@@ -52,6 +59,8 @@ pub fn main() -> ExitCode {
         Command::Serve(config) => serve::run(*config),
         Command::Dev(dev) => dev.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Sync(sync) => sync.run(),
+        Command::Inspect(inspect) => inspect.run(),
         Command::Openapi(openapi) => openapi.run(),
         Command::Token(token) => token.run(),
     };

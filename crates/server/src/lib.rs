@@ -13,6 +13,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod contract;
+pub mod conversion;
 pub mod dev;
 pub mod docs;
 pub mod embedded_postgres;

@@ -3,6 +3,7 @@
 mod auth;
 mod catalogs;
 mod contract;
+mod conversion_cli;
 mod dev;
 mod embedded_postgres;
 mod history;

@@ -1,0 +1,154 @@
+//! `hoglake inspect`
+
+use super::failure::Failure;
+use super::serve::runtime;
+use super::storage::Storage;
+use super::sync::absolute;
+use crate::conversion::{self, Place, SourceOptions, TargetOptions};
+use futures::TryStreamExt;
+use hoglake_formats::sync::{self, TableRoot};
+use hoglake_model::table::{RowDeletes, TableFormat, TableState};
+use serde_json::{Value, json};
+
+/// Settings of `inspect`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Inspect {
+    /// The table: its root, its metadata folder, or one Iceberg metadata file
+    path: String,
+    /// Look at the table of this format only
+    #[arg(long, value_name = "FORMAT")]
+    source: Option<String>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    storage: Storage,
+}
+
+impl Inspect {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let stores = self.storage.open()?;
+        runtime(0)?.block_on(async {
+            let what = || format!("inspect {}", self.path);
+            let place = Place::parse(&absolute(&self.path)).map_err(|e| Failure::at(what(), e))?;
+            let formats = match &self.source {
+                Some(name) => {
+                    let format = TableFormat::parse(name);
+                    vec![format.ok_or_else(|| Failure::at(what(), format!("{name} is no table format")))?]
+                }
+                None => {
+                    let root = TableRoot::open(&stores, place.root.clone()).map_err(|e| Failure::at(what(), e))?;
+                    conversion::detect(&root).await.map_err(|e| Failure::at(what(), e))?
+                }
+            };
+            let mut tables = Vec::new();
+            for format in formats {
+                let source = conversion::source(format, &stores, &place, &SourceOptions { read_optimised: true });
+                let source = source.map_err(|e| Failure::at(what(), e))?;
+                let mut table = describe(source.as_ref()).await.map_err(|e| Failure::at(what(), e))?;
+                let head = source.head().await.map_err(|e| Failure::at(what(), e))?;
+                let mut losses = serde_json::Map::new();
+                for target in [TableFormat::Iceberg, TableFormat::Delta].into_iter().filter(|t| *t != format) {
+                    let options = TargetOptions::default();
+                    let target_table = conversion::target(target, &stores, &place.root, &options);
+                    let target_table = target_table.map_err(|e| Failure::at(what(), e))?;
+                    let items: Vec<_> = target_table.unsupported(&head).iter().map(ToString::to_string).collect();
+                    losses.insert(target.as_str().to_owned(), json!(items));
+                }
+                table["cannot-express"] = Value::Object(losses);
+                tables.push(table);
+            }
+            if self.json {
+                println!("{}", json!({ "path": place.root.to_string(), "tables": tables }));
+            } else {
+                tables.iter().for_each(print);
+            }
+            Ok(())
+        })
+    }
+}
+
+async fn describe(source: &dyn sync::Source) -> sync::Result<Value> {
+    let head = source.head().await?;
+    let (mut files, mut bytes, mut records, mut unknown) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let (mut vectors, mut positions, mut equality, mut logs, mut with_stats) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
+    let mut stream = source.snapshot(&head).await?.files;
+    while let Some(batch) = stream.try_next().await? {
+        for file in batch {
+            files += 1;
+            bytes += file.size_bytes.unwrap_or(0);
+            match file.record_count {
+                Some(count) => records += count,
+                None => unknown += 1,
+            }
+            with_stats += u64::from(file.columns.iter().any(|c| c.lower.is_some()));
+            for deletes in &file.deletes {
+                *match deletes {
+                    RowDeletes::Vector(_) => &mut vectors,
+                    RowDeletes::Positions(_) => &mut positions,
+                    RowDeletes::Equality(_) => &mut equality,
+                    RowDeletes::Log(_) => &mut logs,
+                } += 1;
+            }
+        }
+    }
+    Ok(json!({
+        "format": head.format.as_str(),
+        "table-id": head.table_id,
+        "version": head.version.id.0,
+        "committed-at-ms": head.version.timestamp_ms,
+        "schema": columns(&head),
+        "partitioning": partitioning(&head),
+        "files": {"count": files, "size-bytes": bytes, "records": records, "without-record-count": unknown,
+                  "with-bounds": with_stats},
+        "deletes": {"vectors": vectors, "position-files": positions, "equality-files": equality, "log-files": logs},
+        "warnings": head.warnings,
+    }))
+}
+
+fn columns(head: &TableState) -> Vec<Value> {
+    head.schema
+        .fields
+        .iter()
+        .map(|f| json!({"id": f.id.0, "name": f.name, "type": f.ty.to_string(), "required": f.required, "comment": f.doc}))
+        .collect()
+}
+
+fn partitioning(head: &TableState) -> Vec<String> {
+    let Some(spec) = head.spec(head.default_spec) else { return Vec::new() };
+    let field = |f: &hoglake_model::table::PartitionField| {
+        let column = head.schema.path(f.source).map_or_else(|| format!("field {}", f.source), |p| p.join("."));
+        format!("{}({column})", f.transform)
+    };
+    spec.fields.iter().map(field).collect()
+}
+
+fn print(table: &Value) {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    println!("{} table, version {}", text(&table["format"]), text(&table["version"]));
+    println!("columns:");
+    for column in table["schema"].as_array().into_iter().flatten() {
+        let required = if column["required"] == json!(true) { " not null" } else { "" };
+        println!("  {:>5} {}: {}{required}", column["id"], text(&column["name"]), text(&column["type"]));
+    }
+    let fields: Vec<_> = table["partitioning"].as_array().into_iter().flatten().map(text).collect();
+    println!("partitioned by: {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") });
+    let files = &table["files"];
+    println!(
+        "files: {}, {} bytes, {} records ({} files do not say), {} with bounds",
+        files["count"], files["size-bytes"], files["records"], files["without-record-count"], files["with-bounds"]
+    );
+    let deletes = &table["deletes"];
+    println!(
+        "files with deletes: {} vectors, {} position deletes, {} equality deletes, {} log files",
+        deletes["vectors"], deletes["position-files"], deletes["equality-files"], deletes["log-files"]
+    );
+    for (target, items) in table["cannot-express"].as_object().into_iter().flatten() {
+        for item in items.as_array().into_iter().flatten() {
+            println!("{target}: {}", text(item));
+        }
+    }
+    for warning in table["warnings"].as_array().into_iter().flatten() {
+        println!("warning: {}", text(warning));
+    }
+}

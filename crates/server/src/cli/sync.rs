@@ -1,0 +1,240 @@
+//! `hoglake sync`
+
+mod dataset;
+
+use super::failure::Failure;
+use super::serve::runtime;
+use super::storage::Storage;
+use crate::conversion::{self, Place, SourceOptions, TargetOptions};
+use dataset::{Dataset, Datasets};
+use hoglake_formats::store::Stores;
+use hoglake_formats::sync::{self, Mode, Outcome, Plan, Report};
+use hoglake_model::table::TableFormat;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of `sync`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Sync {
+    /// XTable's dataset YAML: sourceFormat, targetFormats, datasets
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "path", "target"])]
+    config: Option<PathBuf>,
+    /// Format of the table: DELTA, ICEBERG, HUDI or PARQUET [default: what is found there]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    source: Option<TableFormat>,
+    /// The table: its root, its metadata folder, or one Iceberg metadata file
+    #[arg(long, value_name = "LOCATION", required_unless_present = "config")]
+    path: Option<String>,
+    /// Formats to write, separated by commas: ICEBERG, DELTA
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = format, required_unless_present = "config")]
+    target: Vec<TableFormat>,
+    /// Where to write the targets [default: the table's root]
+    #[arg(long, value_name = "LOCATION")]
+    target_path: Option<String>,
+    /// Compare all files instead of replaying commits
+    #[arg(long)]
+    full: bool,
+    /// Show merge-on-read Hudi tables without what their log files add
+    #[arg(long)]
+    read_optimised: bool,
+    /// Say what would be committed and what cannot be expressed; write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object per table instead of text
+    #[arg(long)]
+    json: bool,
+    /// Sync again this many seconds after each round, for ever
+    #[arg(long, value_name = "SECONDS")]
+    continuous: Option<u64>,
+    /// Hours for which snapshots and commits of the targets are kept
+    #[arg(long, value_name = "HOURS")]
+    retention_hours: Option<i64>,
+    #[command(flatten)]
+    storage: Storage,
+}
+
+fn format(text: &str) -> Result<TableFormat, String> {
+    TableFormat::parse(text).ok_or_else(|| format!("{text} is no table format; use DELTA, ICEBERG, HUDI or PARQUET"))
+}
+
+/// What happened to one target of one table.
+struct Line {
+    table: String,
+    target: TableFormat,
+    outcome: Result<Report, String>,
+}
+
+impl Sync {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let stores = self.storage.open()?;
+        runtime(0)?.block_on(async {
+            loop {
+                // The file is read anew each round, so that datasets can be added while it runs.
+                let datasets = self.datasets()?;
+                let mut failed = 0;
+                let mut total = 0;
+                for dataset in &datasets.datasets {
+                    for line in self.sync_table(&stores, &datasets, dataset).await {
+                        total += 1;
+                        failed += usize::from(line.outcome.is_err());
+                        self.print(&line);
+                    }
+                }
+                let Some(seconds) = self.continuous else {
+                    return match failed {
+                        0 => Ok(()),
+                        _ => Err(Failure::at("sync", format!("{failed} of {total} targets failed"))),
+                    };
+                };
+                tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
+            }
+        })
+    }
+
+    fn datasets(&self) -> Result<Datasets, Failure> {
+        match &self.config {
+            Some(file) => Datasets::read(file),
+            None => Ok(Datasets {
+                source_format: self.source,
+                target_formats: self.target.clone(),
+                datasets: vec![Dataset {
+                    table_base_path: absolute(self.path.as_deref().unwrap_or_default()),
+                    table_data_path: None,
+                    table_name: None,
+                    namespace: None,
+                    partition_spec: None,
+                }],
+            }),
+        }
+    }
+
+    async fn sync_table(&self, stores: &Arc<Stores>, all: &Datasets, dataset: &Dataset) -> Vec<Line> {
+        let table = dataset.table_name.clone().unwrap_or_else(|| dataset.table_base_path.clone());
+        let mut lines = Vec::new();
+        let line = |target, outcome| Line { table: table.clone(), target, outcome };
+        let opened = self.open(stores, all.source_format, dataset).await;
+        let (format, source, root) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                return all.target_formats.iter().map(|target| line(*target, Err(error.clone()))).collect();
+            }
+        };
+        let options =
+            sync::Options { mode: if self.full { Mode::Full } else { Mode::Incremental }, dry_run: self.dry_run };
+        let target_options = TargetOptions { retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)) };
+        for target_format in all.target_formats.iter().copied().filter(|t| *t != format) {
+            let outcome = async {
+                let mut target = conversion::target(target_format, stores, &root, &target_options)?;
+                sync::sync(source.as_ref(), target.as_mut(), &options).await
+            };
+            lines.push(line(target_format, outcome.await.map_err(|e| e.to_string())));
+        }
+        lines
+    }
+
+    async fn open(
+        &self,
+        stores: &Arc<Stores>,
+        format: Option<TableFormat>,
+        dataset: &Dataset,
+    ) -> Result<(TableFormat, Box<dyn sync::Source>, hoglake_model::Location), String> {
+        let place = Place::parse(&absolute(&dataset.table_base_path)).map_err(|e| e.detail)?;
+        let format = match format {
+            Some(format) => format,
+            None => {
+                let root = sync::TableRoot::open(stores, place.root.clone()).map_err(|e| e.to_string())?;
+                let found = conversion::detect(&root).await.map_err(|e| e.to_string())?;
+                match found.as_slice() {
+                    [one] => *one,
+                    several => {
+                        let names: Vec<_> = several.iter().map(|f| f.as_str()).collect();
+                        return Err(format!(
+                            "{} is a table of {}; say which with --source",
+                            place.root,
+                            names.join(" and ")
+                        ));
+                    }
+                }
+            }
+        };
+        let options = SourceOptions { read_optimised: self.read_optimised };
+        let source = conversion::source(format, stores, &place, &options).map_err(|e| e.to_string())?;
+        let root = match &self.target_path {
+            Some(path) => hoglake_model::Location::parse(&absolute(path)).map_err(|e| e.detail)?,
+            None => place.root,
+        };
+        Ok((format, source, root))
+    }
+
+    fn print(&self, line: &Line) {
+        if self.json {
+            println!("{}", as_json(line));
+            return;
+        }
+        match &line.outcome {
+            Err(error) => println!("{} -> {}: FAILED: {error}", line.table, line.target),
+            Ok(report) => {
+                let plan = match &report.plan {
+                    Plan::NoChange => "up to date".to_owned(),
+                    Plan::Incremental => format!("{} commits replayed", report.steps.len()),
+                    Plan::Full { reason } => format!("all files compared ({reason})"),
+                };
+                let plan = if report.outcome == Outcome::DryRun { format!("would be: {plan}") } else { plan };
+                let sum = |of: fn(&sync::Committed) -> u64| report.steps.iter().map(|s| of(&s.committed)).sum::<u64>();
+                let (added, removed) = (sum(|c| c.added), sum(|c| c.removed));
+                let redeleted = sum(|c| c.redeleted);
+                println!(
+                    "{} -> {}: {plan}; {added} files added, {removed} removed, {redeleted} with other deletes; {}",
+                    line.table,
+                    line.target,
+                    report.metadata_path.as_deref().unwrap_or("nothing written")
+                );
+                for warning in &report.warnings {
+                    println!("  warning: {warning}");
+                }
+            }
+        }
+    }
+}
+
+fn as_json(line: &Line) -> serde_json::Value {
+    match &line.outcome {
+        Err(error) => json!({"table": line.table, "target": line.target.as_str(), "status": "failed", "error": error}),
+        Ok(report) => {
+            let (plan, reason) = match &report.plan {
+                Plan::NoChange => ("no-change", None),
+                Plan::Incremental => ("incremental", None),
+                Plan::Full { reason } => ("full", Some(reason)),
+            };
+            let status = match report.outcome {
+                Outcome::NoChange => "no-change",
+                Outcome::Committed => "committed",
+                Outcome::DryRun => "dry-run",
+            };
+            let commits: Vec<_> = report
+                .steps
+                .iter()
+                .map(|s| {
+                    json!({"source-version": s.source_version, "target-version": s.committed.version,
+                           "added": s.committed.added, "removed": s.committed.removed, "redeleted": s.committed.redeleted})
+                })
+                .collect();
+            json!({"table": line.table, "target": line.target.as_str(), "status": status, "plan": plan,
+                   "reason": reason, "source-version": report.version.id.0, "metadata-path": report.metadata_path,
+                   "commits": commits, "warnings": report.warnings})
+        }
+    }
+}
+
+/// A local path made absolute; locations with a scheme stay as they are.
+pub(super) fn absolute(text: &str) -> String {
+    if text.starts_with('/') || text.contains("://") || text.starts_with("file:") {
+        return text.to_owned();
+    }
+    match std::path::absolute(text) {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => text.to_owned(),
+    }
+}
