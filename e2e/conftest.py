@@ -82,9 +82,11 @@ def name(request) -> str:
 
 
 @pytest.fixture
-def bare(api, name) -> Lake:
-    """A fresh catalog."""
-    return Lake(api, name).create()
+def bare(api, name):
+    """A fresh catalog, whose invariants are checked when the test is over."""
+    lake = Lake(api, name).create()
+    yield lake
+    lake.verify()
 
 
 @pytest.fixture
@@ -117,9 +119,10 @@ def hog(server, s3):
 
 
 @pytest.fixture
-def catalog(hog, name):
-    """A fresh pyhoglake catalog."""
-    return hog.create_catalog(name, f"s3://lake/{name}")
+def catalog(hog, api, name):
+    """A fresh pyhoglake catalog, whose invariants are checked when the test is over."""
+    yield hog.create_catalog(name, f"s3://lake/{name}")
+    Lake(api, name).verify()
 
 
 @pytest.fixture(scope="session")

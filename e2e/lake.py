@@ -115,6 +115,12 @@ class Lake:
         """What a refused request must not change."""
         return ok(self.get())
 
+    def verify(self, **params) -> dict:
+        """Asserts that every invariant of the catalog holds."""
+        report = ok(self.api.post(self.url("maintenance", "verify"), params=params or None))
+        assert report["status"] == "pass", [check for check in report["checks"] if check["status"] != "pass"]
+        return report
+
     @contextlib.contextmanager
     def unchanged(self):
         before = self.state()

@@ -327,7 +327,6 @@ OFFSETS = [
     ("c", "not-a-uuid", 1, 400, "bad_request"),
     ("c", "uuid", "1", 400, "bad_request"),
     ("c\0", "uuid", 1, 422, "validation"),
-    ("", "uuid", 1, 404, "not_found"),
 ]
 
 

@@ -51,6 +51,8 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // Every TLS client of the process uses ring; it fails only when something has chosen before us.
+    let _chosen = rustls::crypto::ring::default_provider().install_default();
     let cli: Cli = match parse::parse() {
         Ok(cli) => cli,
         Err(code) => return code,
