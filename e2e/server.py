@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import httpx
 
 ROOT = pathlib.Path(__file__).parent.parent
-BINARY = pathlib.Path(os.environ.get("HOGLAKE_BIN", ROOT / "target" / "debug" / "hoglake"))
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+BINARY = pathlib.Path(os.environ.get("HOGLAKE_BIN", TARGET / "debug" / "hoglake"))
 READY_WITHIN_SECONDS = 90
 
 
