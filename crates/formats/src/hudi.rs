@@ -13,15 +13,20 @@ mod avro_schema;
 mod commit;
 mod file_group;
 mod hfile;
+mod hfile_writer;
 mod log;
 mod metadata_table;
+mod metadata_writer;
 mod partitioning;
 mod properties;
 mod replay;
+mod schema_writer;
 mod source;
+mod target;
 mod timeline;
 
 pub use source::{HudiOptions, HudiSource};
+pub use target::HudiTarget;
 
 /// The folder of a table's metadata.
 pub(crate) const FOLDER: &str = ".hoodie";

@@ -134,6 +134,35 @@ impl Properties {
     }
 }
 
+/// Writes properties with their checksum, which is taken of `<database>.<table>`.
+pub(super) fn write<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>, qualified_name: &str) -> String {
+    let escape = |text: &str, key: bool| {
+        let mut out = String::with_capacity(text.len());
+        for (at, c) in text.chars().enumerate() {
+            match c {
+                '\\' | '=' | ':' | '#' | '!' => out.extend(['\\', c]),
+                ' ' if key || at == 0 => out.push_str("\\ "),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                // Java reads the file as ISO 8859-1.
+                c if !c.is_ascii() => {
+                    let mut units = [0; 2];
+                    out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+                }
+                c => out.push(c),
+            }
+        }
+        out
+    };
+    let mut out = String::from("#Written by hoglake\n");
+    for (key, value) in pairs {
+        out.push_str(&format!("{}={}\n", escape(key, true), escape(value, false)));
+    }
+    out.push_str(&format!("hoodie.table.checksum={}\n", crc32fast::hash(qualified_name.as_bytes())));
+    out
+}
+
 /// Splits a logical line at the first unescaped `=`, `:` or blank, and resolves the escapes of both sides.
 fn pair(line: &str) -> Option<(String, String)> {
     let mut escaped = false;
@@ -213,6 +242,17 @@ mod tests {
         for bad in ["a=\\u12", "a=\\uzzzz", "a=\\ud83d"] {
             assert!(Properties::parse("p", bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let pairs = [("a b", " x=1"), ("k", "na\u{ef}ve: \u{1f600}\\"), ("l", "a\nb")];
+        let back = parse(&write(pairs.into_iter(), ".hudi_dimCustomer"));
+        for (key, value) in pairs {
+            assert_eq!(back.0.get(key).map(String::as_str), Some(value), "{key}");
+        }
+        // What Hudi itself computed for that table.
+        assert_eq!(back.get("hoodie.table.checksum"), Some("4138190594"));
     }
 
     #[test]

@@ -54,17 +54,11 @@ impl Timeline {
             Layout::One => folder.to_owned(),
             Layout::Two => format!("{folder}/{}", properties.get("hoodie.timeline.path").unwrap_or("timeline")),
         };
-        let (store, prefix) = root.object(&FilePath::Under(folder.as_str().into()))?;
-        let listed =
-            store.list_with_delimiter(Some(&prefix)).await.map_err(|e| Error::store(root.spell(&folder), e))?;
-        let names = listed.objects.into_iter().filter_map(|meta| {
-            let name = meta.location.filename()?.to_owned();
-            Some((name, meta.last_modified.timestamp_millis(), meta.size))
-        });
-        Ok(Self::new(&folder, names, layout))
+        Ok(Self::new(&folder, names(root, &folder).await?.into_iter(), layout))
     }
 
-    fn new(folder: &str, names: impl Iterator<Item = (String, i64, u64)>, layout: Layout) -> Self {
+    /// The timeline that the names in its folder describe: name, time of modification, size.
+    pub(super) fn new(folder: &str, names: impl Iterator<Item = (String, i64, u64)>, layout: Layout) -> Self {
         let mut completed = Vec::new();
         let mut pending = BTreeSet::new();
         for (name, modified_ms, size) in names {
@@ -125,6 +119,16 @@ impl Timeline {
     }
 }
 
+/// Lists the objects of a timeline's folder: name, time of modification, and size.
+pub(super) async fn names(root: &TableRoot, folder: &str) -> Result<Vec<(String, i64, u64)>> {
+    let (store, prefix) = root.object(&FilePath::Under(folder.into()))?;
+    let listed = store.list_with_delimiter(Some(&prefix)).await.map_err(|e| Error::store(root.spell(folder), e))?;
+    let one = |meta: object_store::ObjectMeta| {
+        Some((meta.location.filename()?.to_owned(), meta.last_modified.timestamp_millis(), meta.size))
+    };
+    Ok(listed.objects.into_iter().filter_map(one).collect())
+}
+
 /// Lists the objects of a folder of the table without descending: name and size.
 pub(super) async fn list_folder(root: &TableRoot, folder: &str) -> Result<Vec<(String, u64)>> {
     let (store, prefix) = root.object(&FilePath::Under(folder.into()))?;
@@ -165,6 +169,12 @@ pub(super) fn millis(instant: &str) -> i64 {
     let Ok(time) = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S") else { return 0 };
     let fraction = instant.get(14..17).and_then(|f| f.parse::<i64>().ok()).unwrap_or(0);
     time.and_utc().timestamp_millis() + fraction
+}
+
+/// The instant of a time, in UTC.
+pub(super) fn instant(millis: i64) -> String {
+    let time = chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    time.format("%Y%m%d%H%M%S%3f").to_string()
 }
 
 #[cfg(test)]
@@ -220,6 +230,7 @@ mod tests {
     #[test]
     fn instants_are_times() {
         assert_eq!(millis("20231105172136406"), 1_699_204_896_406);
+        assert_eq!(instant(1_699_204_896_406), "20231105172136406");
         assert_eq!(millis("20231105172136"), 1_699_204_896_000);
         assert_eq!(millis("00000000000000"), 0);
     }

@@ -6,6 +6,7 @@ mod delta_source;
 mod following;
 mod footer;
 mod hudi;
+mod hudi_target;
 mod iceberg_source;
 mod judges;
 mod parquet_directory;

@@ -1,0 +1,234 @@
+//! Hudi tables as a target: read back by our own source here, by Spark in `tests/spark`.
+
+use crate::corpus;
+use futures::StreamExt;
+use hoglake_formats::delta::DeltaSource;
+use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
+use hoglake_formats::parquet_directory::{ParquetDirectoryOptions, ParquetDirectorySource};
+use hoglake_formats::sync::{Error, Mode, Options, Outcome, Plan, Source, Target, sync};
+use hoglake_model::table::{DataFile, FilePath};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn directory(path: &Path) -> ParquetDirectorySource {
+    ParquetDirectorySource::new(corpus::root(path), ParquetDirectoryOptions::default())
+}
+
+fn target(path: &Path) -> HudiTarget {
+    HudiTarget::new(corpus::root(path))
+}
+
+async fn read_back(path: &Path) -> BTreeMap<FilePath, DataFile> {
+    let source = HudiSource::new(corpus::root(path), HudiOptions::default());
+    corpus::live(&source).await.unwrap().1
+}
+
+/// Paths, counts and partition values: what both sides must agree on.
+fn facts(files: &BTreeMap<FilePath, DataFile>) -> Vec<(String, Option<u64>, String)> {
+    files.values().map(|f| (f.path.as_str().to_owned(), f.record_count, format!("{:?}", f.partition))).collect()
+}
+
+fn place(folder: &Path, key: &str, seconds: u64) {
+    let to = folder.join(key);
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let from = corpus::case("parquet", "rapids-partitioned-parquet");
+    let file = "partKey=100/part-00000-7404bd47-cd68-43cf-b78e-5f1c5fba912d.c000.snappy.parquet";
+    std::fs::copy(from.root.join(file), &to).unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000 + seconds);
+    std::fs::File::options().write(true).open(&to).unwrap().set_modified(time).unwrap();
+}
+
+#[tokio::test]
+async fn appends_removals_and_returns_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "k=1/a.parquet", 1);
+    let mut hudi = target(path);
+    let report = sync(&directory(path), &mut hudi, &Options::default()).await.unwrap();
+    assert!(matches!(report.plan, Plan::Full { .. }) && report.outcome == Outcome::Committed, "{report:?}");
+    assert_eq!(report.metadata_path.as_deref().map(|p| p.ends_with("/.hoodie")), Some(true));
+
+    // The same again: nothing to do, nothing written.
+    let before = std::fs::read_dir(path.join(".hoodie")).unwrap().count();
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!((report.plan, report.outcome), (Plan::NoChange, Outcome::NoChange));
+    assert_eq!(std::fs::read_dir(path.join(".hoodie")).unwrap().count(), before);
+
+    place(path, "k=1/b.parquet", 2);
+    place(path, "k=2 %25/c.parquet", 3);
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    // The new value made the column text, so that everything was compared.
+    assert!(matches!(report.plan, Plan::Full { reason } if reason.contains("types")));
+    let (_, expected) = corpus::live(&directory(path)).await.unwrap();
+    assert_eq!(facts(&read_back(path).await), facts(&expected));
+    assert_eq!(expected.len(), 3);
+
+    place(path, "k=x/d.parquet", 4);
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!((report.plan, report.steps[0].committed.added), (Plan::Incremental, 1));
+    assert_eq!(read_back(path).await.len(), 4);
+
+    // A file goes, and later one of the same name comes back.
+    std::fs::remove_file(path.join("k=1/a.parquet")).unwrap();
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!((report.steps[0].committed.added, report.steps[0].committed.removed), (0, 1));
+    assert_eq!(read_back(path).await.len(), 3);
+    place(path, "k=1/a.parquet", 5);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let (_, expected) = corpus::live(&directory(path)).await.unwrap();
+    assert_eq!(facts(&read_back(path).await), facts(&expected));
+    assert_eq!(expected.len(), 4);
+
+    // And again after that.
+    std::fs::remove_file(path.join("k=1/a.parquet")).unwrap();
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    place(path, "k=1/a.parquet", 6);
+    sync(&directory(path), &mut target(path), &Options { mode: Mode::Full, ..Options::default() }).await.unwrap();
+    let (_, expected) = corpus::live(&directory(path)).await.unwrap();
+    assert_eq!(facts(&read_back(path).await), facts(&expected));
+}
+
+#[tokio::test]
+async fn many_commits_stay_few_instants() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for i in 0..70 {
+        place(path, &format!("f{i:02}.parquet"), i);
+        let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+        assert_eq!(report.steps.len(), 1, "{i}");
+    }
+    assert_eq!(read_back(path).await.len(), 70);
+    let instants = std::fs::read_dir(path.join(".hoodie")).unwrap();
+    let completed =
+        instants.filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().ends_with(".replacecommit")).count();
+    assert!(completed <= 31, "{completed}");
+    let logs = std::fs::read_dir(path.join(".hoodie/metadata/files")).unwrap().count();
+    assert!(logs <= 70, "{logs}");
+}
+
+/// Every commit of the Delta tables replayed into Hudi shows the same files as the Delta table does.
+#[tokio::test]
+async fn delta_histories_are_replayed() {
+    let (mut converted, mut refused) = (0, 0);
+    for case in corpus::cases("delta").into_iter().filter(|c| c.expected["expect"] == "read") {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let copied = std::process::Command::new("cp").arg("-r").arg(&case.root).arg(&path).status().unwrap();
+        assert!(copied.success());
+        let source = DeltaSource::new(corpus::root(&path));
+        let mut hudi = target(&path);
+        match sync(&source, &mut hudi, &Options::default()).await {
+            Ok(_) => {}
+            Err(Error::Unsupported(found)) => {
+                assert!(!found.is_empty(), "{}", case.name);
+                assert!(!path.join(".hoodie/hoodie.properties").exists(), "{} was refused late", case.name);
+                refused += 1;
+                continue;
+            }
+            Err(other) => panic!("{}: {other}", case.name),
+        }
+        let (_, expected) = corpus::live(&source).await.unwrap();
+        let hudi = HudiSource::new(corpus::root(&path), HudiOptions::default());
+        match corpus::live(&hudi).await {
+            Ok((_, files)) => {
+                let paths = |files: &BTreeMap<FilePath, DataFile>| files.keys().cloned().collect::<Vec<_>>();
+                assert_eq!(paths(&files), paths(&expected), "{}", case.name);
+            }
+            // Columns that the files store wider or narrower than the table says.
+            Err(Error::UnsupportedSource { .. }) => {}
+            Err(other) => panic!("{}: {other}", case.name),
+        }
+        converted += 1;
+    }
+    assert!(converted >= 10 && refused > 0, "{converted} converted, {refused} refused");
+}
+
+/// Of two writers on one table one wins, the other changes nothing and plans again.
+#[tokio::test]
+async fn of_two_writers_one_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "a.parquet", 1);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    place(path, "b.parquet", 2);
+    let mut slow = target(path);
+    slow.load().await.unwrap();
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let source = directory(path);
+    let head = source.head().await.unwrap();
+    let files = source.snapshot(&head).await.unwrap().files;
+    let commit = hoglake_formats::sync::Commit {
+        source: &source,
+        state: &head,
+        operation: hoglake_model::table::Operation::Overwrite,
+        files: hoglake_formats::sync::Files::All(files),
+    };
+    assert!(matches!(slow.commit(commit).await.unwrap_err(), Error::Lost { .. }));
+    assert_eq!(read_back(path).await.len(), 2);
+    place(path, "c.parquet", 3);
+    let (one, two) = (directory(path), directory(path));
+    let (mut first, mut second) = (target(path), target(path));
+    let options = Options::default();
+    let (first, second) = futures::join!(sync(&one, &mut first, &options), sync(&two, &mut second, &options));
+    first.unwrap();
+    second.unwrap();
+    assert_eq!(read_back(path).await.len(), 3);
+}
+
+/// A commit that won but was cut off before it became visible is finished by the next one that looks.
+#[tokio::test]
+async fn an_interrupted_commit_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "a.parquet", 1);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    place(path, "b.parquet", 2);
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let completed = path.join(".hoodie").join(format!("{}.replacecommit", report.steps[0].committed.version));
+    let whole = std::fs::read(&completed).unwrap();
+    std::fs::remove_file(&completed).unwrap();
+    assert_eq!(read_back(path).await.len(), 1, "as it was");
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::NoChange);
+    assert_eq!(std::fs::read(&completed).unwrap(), whole);
+    assert_eq!(read_back(path).await.len(), 2, "as it will be");
+}
+
+#[tokio::test]
+async fn what_hudi_cannot_show_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // An unpartitioned table whose files lie in folders.
+    place(path, "deep/a.parquet", 1);
+    let error = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap_err();
+    assert!(matches!(&error, Error::Unsupported(found) if found[0].detail.contains("folder itself")), "{error}");
+    assert!(!path.join(".hoodie").exists());
+    // Another version of Hudi owns the folder.
+    std::fs::create_dir(path.join(".hoodie")).unwrap();
+    std::fs::write(path.join(".hoodie/hoodie.properties"), "hoodie.table.version=9\n").unwrap();
+    let error = target(path).load().await.unwrap_err();
+    assert!(error.to_string().contains("other writers"), "{error}");
+}
+
+/// Reads commits of the target as a source: the history that an incremental consumer of the Hudi table sees.
+#[tokio::test]
+async fn the_target_is_a_source_with_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "a.parquet", 1);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let first = HudiSource::new(corpus::root(path), HudiOptions::default()).head().await.unwrap();
+    place(path, "b.parquet", 2);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    std::fs::remove_file(path.join("a.parquet")).unwrap();
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let source = HudiSource::new(corpus::root(path), HudiOptions::default());
+    let head = source.head().await.unwrap();
+    let changes = source.changes(&first.watermark(), &head).await.unwrap();
+    let hoglake_formats::sync::Changes::Replay(changes) = changes else { panic!("the history is there") };
+    let changes: Vec<_> = changes.map(|c| c.unwrap().files).collect().await;
+    let names = |files: &[DataFile]| files.iter().map(|f| f.path.as_str().to_owned()).collect::<Vec<_>>();
+    assert_eq!(changes.len(), 2);
+    assert_eq!(names(&changes[0].added), ["b.parquet"]);
+    assert_eq!(changes[1].removed.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["a.parquet"]);
+}
