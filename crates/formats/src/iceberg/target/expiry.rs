@@ -1,0 +1,86 @@
+//! Snapshot expiry ("Snapshot Retention Policy"): metadata only. Data files belong to the source and are never touched.
+
+use super::super::manifest_list;
+use super::super::metadata::{Snapshot, TableMetadata};
+use crate::sync::{Result, TableRoot};
+use hoglake_model::Location;
+use hoglake_model::table::FilePath;
+use serde_json::Value as Json;
+use std::collections::HashSet;
+
+/// How many metadata files the log remembers.
+const PREVIOUS_VERSIONS: usize = 100;
+
+/// What the new metadata no longer refers to.
+#[derive(Debug, Default)]
+pub(super) struct Expired {
+    snapshots: Vec<Snapshot>,
+    metadata_files: Vec<String>,
+}
+
+/// Takes snapshots older than `before_ms` out of the metadata, except the current one and what a ref names.
+pub(super) fn expire(metadata: &mut TableMetadata, before_ms: i64) -> Expired {
+    let named: HashSet<i64> = metadata
+        .refs
+        .values()
+        .filter_map(|r| r.get("snapshot-id").and_then(Json::as_i64))
+        .chain(metadata.current_snapshot_id)
+        .collect();
+    let (snapshots, kept) = std::mem::take(&mut metadata.snapshots)
+        .into_iter()
+        .partition::<Vec<_>, _>(|s| s.timestamp_ms < before_ms && !named.contains(&s.snapshot_id));
+    metadata.snapshots = kept;
+    let gone: HashSet<i64> = snapshots.iter().map(|s| s.snapshot_id).collect();
+    let id = |entry: &Json| entry.get("snapshot-id").and_then(Json::as_i64);
+    if let Some(last) = metadata.snapshot_log.iter().rposition(|e| id(e).is_some_and(|id| gone.contains(&id))) {
+        metadata.snapshot_log.drain(..=last);
+    }
+    let excess = metadata.metadata_log.len().saturating_sub(PREVIOUS_VERSIONS);
+    let metadata_files = metadata
+        .metadata_log
+        .drain(..excess)
+        .filter_map(|e| e.get("metadata-file").and_then(Json::as_str).map(str::to_owned))
+        .collect();
+    Expired { snapshots, metadata_files }
+}
+
+/// Deletes the objects that only expired snapshots used. Best effort: what stays behind is never read.
+///
+/// History is linear, so that a manifest of an expired snapshot that is still in use is in the oldest snapshot kept.
+pub(super) async fn clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired) {
+    if let Err(error) = try_clean(root, metadata, expired).await {
+        tracing::warn!(%error, "expired Iceberg metadata was not cleaned up");
+    }
+}
+
+async fn try_clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired) -> Result<()> {
+    let own = |text: &str| -> Option<String> {
+        let location = Location::parse(text).ok()?;
+        match root.file_path(&location) {
+            FilePath::Under(key) if key.starts_with("metadata/") => Some(key.into()),
+            _ => None,
+        }
+    };
+    let read = async |snapshot: &Snapshot| -> Result<Vec<String>> {
+        let Some(key) = snapshot.manifest_list.as_deref().and_then(own) else { return Ok(Vec::new()) };
+        let list = manifest_list::read(&key, &root.get(&key).await?)?;
+        Ok(list.iter().filter_map(|m| own(&m.path)).collect())
+    };
+    if !expired.snapshots.is_empty() {
+        let oldest = metadata.snapshots.iter().min_by_key(|s| s.sequence_number);
+        let Some(oldest) = oldest else { return Ok(()) };
+        let used: HashSet<String> = read(oldest).await?.into_iter().collect();
+        for snapshot in &expired.snapshots {
+            for manifest in read(snapshot).await?.iter().filter(|m| !used.contains(*m)) {
+                root.delete(manifest).await?;
+            }
+            if let Some(list) = snapshot.manifest_list.as_deref().and_then(own) {
+                root.delete(&list).await?;
+            }
+        }
+    }
+    for file in expired.metadata_files.iter().filter_map(|f| own(f)) {
+        root.delete(&file).await?;
+    }
+    Ok(())
+}
