@@ -231,3 +231,35 @@ def test_partition_statistics(table, lake):
     assert ok(lake.get("stats", "partitions", limit=2))["truncated"] is True
     table.alter([ops.set_partition_spec([])])
     assert ok(lake.get("stats", "partitions"))["stale_spec_groups"] == 3
+
+
+LEDGERS = [
+    ("removals", {"state": "bogus"}, 422, "validation"),
+    ("removals", {"state": "queued"}, 200, None),
+    ("removals", {"limit": 0}, 422, "validation"),
+    ("removals", {"limit": "x"}, 400, "bad_request"),
+    ("removals", {"before": "x"}, 400, "bad_request"),
+    ("removals", {"limit": 99999}, 200, None),
+    ("runs", {"limit": 0}, 422, "validation"),
+    ("runs", {"before": 1}, 200, None),
+    ("runs", {"before": "x"}, 400, "bad_request"),
+]
+
+
+@pytest.mark.parametrize(("ledger", "params", "status", "error"), LEDGERS)
+def test_ledger_parameters(bare, ledger, params, status, error):
+    response = bare.get("maintenance", ledger, **params)
+    ok(response) if status == 200 else refused(response, status, error)
+
+
+def test_the_run_ledger_tells_what_was_done(bare):
+    for task in ("expire", "cleanup", "compact"):
+        ok(bare.api.post(bare.url("maintenance", task)))
+    first = ok(bare.get("maintenance", "runs", limit=2))
+    assert first["has_more"] is True
+    rest = ok(bare.get("maintenance", "runs", before=first["runs"][-1]["run_id"]))
+    runs = first["runs"] + rest["runs"]
+    ids = [run["run_id"] for run in runs]
+    assert ids == sorted(ids, reverse=True) and len(set(ids)) == len(ids)
+    assert {"expire", "cleanup", "compact"} <= {run["task"] for run in runs}
+    assert {run["outcome"] for run in runs} <= {"done", "running"}
