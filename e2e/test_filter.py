@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyhoglake import ops
 
@@ -122,8 +123,6 @@ def as_sql(text: str) -> str:
 @pytest.fixture(scope="module")
 def loaded(table, duck, filesystem):
     """The rows of each file, in DuckDB."""
-    import pyarrow.parquet as pq
-
     parts = []
     for file in table[0].files():
         read = pq.read_table(key(file.path), filesystem=filesystem)

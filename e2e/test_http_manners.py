@@ -1,5 +1,6 @@
 """What any HTTP client may expect: routes, methods, ids, encodings, pages for people, repeating safely."""
 
+import gzip
 import json
 import re
 import socket
@@ -7,11 +8,21 @@ import uuid
 
 import httpx
 import pytest
+import yaml
 
 from contract import CONTRACT
 from lake import COLUMNS, Lake, column, ok, refused
 
-UNKNOWN = ["/", "/nothing", "/catalogs/", "/catalogs/x/", "/catalogs/x/nothing", "/catalogs/x/namespaces/y/tables/z/scan/", "/Catalogs", "//catalogs"]
+UNKNOWN = [
+    "/",
+    "/nothing",
+    "/catalogs/",
+    "/catalogs/x/",
+    "/catalogs/x/nothing",
+    "/catalogs/x/namespaces/y/tables/z/scan/",
+    "/Catalogs",
+    "//catalogs",
+]
 
 
 @pytest.mark.parametrize("path", UNKNOWN)
@@ -73,8 +84,6 @@ def test_answers_are_compressed_when_asked(server, lake, encoding):
     assert "accept-encoding" in packed.headers["vary"].lower()
     assert len(raw) < len(plain.content) / 3
     if encoding == "gzip":
-        import gzip
-
         assert gzip.decompress(raw) == plain.content
 
 
@@ -83,8 +92,6 @@ def test_pages_outside_the_contract(server):
     assert (live.status_code, health.status_code) == (200, 200)
     contract = httpx.get(f"{server.url}/openapi.yaml")
     assert contract.text.startswith("openapi:") and "yaml" in contract.headers["content-type"]
-    import yaml
-
     assert yaml.safe_load(contract.text)["paths"].keys() == CONTRACT.document["paths"].keys()
     docs = httpx.get(f"{server.url}/docs")
     assert docs.status_code == 200 and "text/html" in docs.headers["content-type"]

@@ -3,6 +3,7 @@
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyhoglake import ExpiredError, ops
 
@@ -16,8 +17,6 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note",
 
 def rows_with_ids(table, filesystem, **when) -> dict[int, tuple]:
     """Row id to row, positional and explicit row ids alike."""
-    import pyarrow.parquet as pq
-
     found = {}
     for entry in table._namespace._catalog._client._http.get(
         f"/catalogs/{table._namespace._catalog.name}/namespaces/{table.namespace}/tables/{table.name}/scan", params=when
