@@ -1,7 +1,7 @@
 //! The verdict on one commit.
 
 use super::request::{CommitRequest, DeleteFileRegistration, FileRegistration};
-use super::state::{CatalogState, Ended, LiveTable, LiveVector, TableName};
+use super::state::{CatalogState, LiveTable, LiveVector, TableName};
 use crate::bounds::{ClaimedStats, ColumnStats};
 use crate::name::quoted;
 use crate::{FieldId, FileId, Refusal, SnapshotId, SpecId, TableId};
@@ -159,10 +159,7 @@ fn resolve<'s>(
                 "table {shown} does not exist; create it first, or check the namespace and name"
             )));
         };
-        let (kind, what) = match past.ended {
-            Ended::Dropped => ("table_dropped", "was dropped"),
-            Ended::Renamed => ("table_altered", "was renamed"),
-        };
+        let (kind, what) = past.ended.change();
         return Err(Refusal::conflict(format!(
             "table {shown} {what} after read_snapshot: {kind} in snapshot {} by {}. Repeating as is cannot succeed; \
              refresh and decide again",
@@ -171,17 +168,23 @@ fn resolve<'s>(
         )));
     };
     if let Some(expected) = entry.expected.iter().find(|uuid| **uuid != table.uuid) {
+        // the author of the last DDL is known; whether that created the table, too
+        let by = match &table.last_ddl_author {
+            Some(name) if table.last_ddl == table.created => format!(" by {}", author(Some(name))),
+            _ => String::new(),
+        };
         return Err(Refusal::conflict(format!(
-            "the table was recreated: {shown} is table_uuid {} since snapshot {}, not {expected} as expected. Repeating \
-             as is cannot succeed; refresh the table and plan the write again",
+            "the table was recreated: {shown} is table_uuid {} since table_created in snapshot {}{by}, not {expected} as \
+             expected. Repeating as is cannot succeed; refresh the table and plan the write again",
             table.uuid, table.created
         )));
     }
     if let Some((_, past)) = then
         && past.table != table.id
     {
+        let (kind, _) = past.ended.change();
         return Err(Refusal::conflict(format!(
-            "the table was recreated: since snapshot {} by {}, {shown} is another table than at read_snapshot. \
+            "the table was recreated: since {kind} in snapshot {} by {}, {shown} is another table than at read_snapshot. \
              Repeating as is cannot succeed; refresh the table and plan the write again",
             past.end,
             author(past.author.as_deref())

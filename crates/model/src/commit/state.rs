@@ -89,6 +89,16 @@ pub enum Ended {
     Renamed,
 }
 
+impl Ended {
+    /// The kind of the change, and the same in words.
+    pub(super) const fn change(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Dropped => ("table_dropped", "was dropped"),
+            Self::Renamed => ("table_altered", "was renamed"),
+        }
+    }
+}
+
 /// A data file that a vector targets.
 #[derive(Debug, Clone)]
 pub struct TargetFile {

@@ -161,7 +161,9 @@ fn a_name_that_changed_hands_is_noticed_without_the_incarnation_guard() {
     let stale = appends(Some(5), vec![append("t", vec![file("a", 1)])]);
     let refusal = refused(&state, &stale);
     assert_eq!(refusal.code, ErrorCode::CommitConflict);
-    assert!(refusal.detail.contains("the table was recreated"), "{}", refusal.detail);
+    for part in ["the table was recreated", "`ns.t`", "table_dropped", "snapshot 6", "Repeating as is cannot succeed"] {
+        assert!(refusal.detail.contains(part), "{part}: {}", refusal.detail);
+    }
 
     state.tables.remove(&name("t"));
     assert_eq!(refused(&state, &stale).code, ErrorCode::CommitConflict);
@@ -173,9 +175,16 @@ fn a_name_that_changed_hands_is_noticed_without_the_incarnation_guard() {
 fn another_incarnation_than_expected_conflicts() {
     let mut request = appends(None, vec![append("t", vec![file("a", 1)])]);
     request.appends[0].expected_table_uuid = Some(Uuid::from_u128(99));
-    let refusal = refused(&state(), &request);
+    let mut state = state();
+    let table = state.tables.get_mut(&name("t")).unwrap();
+    let created = table.created;
+    (table.last_ddl, table.last_ddl_author) = (created, Some("bob".to_owned()));
+    let refusal = refused(&state, &request);
     assert_eq!(refusal.code, ErrorCode::CommitConflict);
-    assert!(refusal.detail.contains("the table was recreated"));
+    let snapshot = format!("table_created in snapshot {created} by `bob`");
+    for part in ["the table was recreated", "`ns.t`", &snapshot, "Repeating as is cannot succeed"] {
+        assert!(refusal.detail.contains(part), "{part}: {}", refusal.detail);
+    }
 }
 
 #[test]
