@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use clap::ValueEnum;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 /// Which contract to print.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,10 @@ impl Openapi {
             Which::Catalog => crate::contract::CATALOG,
             Which::Conversion => crate::contract::CONVERSION,
         };
-        std::io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::at("cannot print the contract", error))
+        match std::io::stdout().write_all(text.as_bytes()) {
+            // whoever reads has seen enough, as `head` does
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            printed => printed.map_err(|error| Failure::at("cannot print the contract", error)),
+        }
     }
 }
