@@ -1,6 +1,6 @@
 //! Changes that make no snapshot: done once for each key, in one transaction with it.
 
-use super::{Answer, IdempotencyKey, find, insert};
+use super::{Answer, IdempotencyKey, NO_CATALOG, find, insert};
 use crate::error::has_sqlstate;
 use crate::{Catalog, Error, Result, commit, error::sqlstate};
 use futures::future::BoxFuture;
@@ -58,14 +58,18 @@ impl Catalog {
         Ok(answer)
     }
 
-    /// Deletes at most `limit` idempotency keys that are a day old and whose snapshot, if any, has expired. Returns how
-    /// many went.
+    /// Deletes at most `limit` keys that are a day old and belong to no catalog: those of requests that make one. The keys of
+    /// a catalog go with its expiry. Returns how many went.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn idempotency_purge(&self, limit: i64) -> Result<u64> {
-        let purged =
-            sqlx::query(include_str!("../../sql/idempotency/purge.sql")).bind(limit).execute(self.pool()).await?;
-        Ok(purged.rows_affected())
+    pub async fn idempotency_purge(&self, limit: i64) -> Result<i64> {
+        // no snapshot, so no floor either
+        let purged = sqlx::query_scalar(include_str!("../../sql/expiry/purge_keys.sql"))
+            .bind(NO_CATALOG.0)
+            .bind(0_i64)
+            .bind(limit)
+            .fetch_one(self.background_pool());
+        Ok(purged.await?)
     }
 }

@@ -58,23 +58,21 @@ async fn a_repeated_patch_does_not_patch_again() {
 }
 
 #[tokio::test]
-async fn keys_live_a_day_and_as_long_as_their_snapshot() {
+async fn keys_of_new_catalogs_live_a_day() {
     let lake = Lake::new().await;
-    make_namespace(&lake, "young", key("young", "")).await.unwrap();
-    make_namespace(&lake, "old", key("old", "")).await.unwrap();
-    make_namespace(&lake, "retained", key("retained", "")).await.unwrap();
-    lake.catalog.catalog_patch_options("demo", PatchCatalogOptions::default(), key("patch", "")).await.unwrap();
+    for name in ["young", "old", "older"] {
+        let request = CreateCatalog { name: name.to_owned(), data_path: format!("s3://{name}") };
+        lake.catalog.catalog_create(request, key(name, "")).await.unwrap();
+    }
+    make_namespace(&lake, "n", key("old in a catalog", "")).await.unwrap();
     assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 0);
-    sqlx::raw_sql(
-        "update idempotency_key set created_at = now() - interval '25 hours' where key <> 'young';
-         update catalog set earliest_snapshot = 6",
-    )
-    .execute(&lake.pool)
-    .await
-    .unwrap();
+    sqlx::raw_sql("update idempotency_key set created_at = now() - interval '25 hours' where key like 'old%'")
+        .execute(&lake.pool)
+        .await
+        .unwrap();
     assert_eq!(lake.catalog.idempotency_purge(1).await.unwrap(), 1, "bounded");
     assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 1);
     let left: Vec<String> =
         sqlx::query_scalar("select key from idempotency_key order by key").fetch_all(&lake.pool).await.unwrap();
-    assert_eq!(left, ["retained", "young"]);
+    assert_eq!(left, ["old in a catalog", "young"]);
 }

@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 const HYDRATION_TURN: Duration = Duration::from_secs(30);
 /// How long a sweep of one catalog keeps other servers from beginning the same.
 const LEASE: Duration = Duration::from_secs(120);
+/// Idempotency keys that one transaction deletes at most.
+const KEYS_PAGE: i64 = 1_000;
 /// How long tasks have to end when the server stops.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -102,6 +104,11 @@ async fn sweep(worker: &Worker, task: Task) {
             failed(task, &name, &error);
         }
     }
+    if task == Task::Expire
+        && let Err(error) = worker.forget_keys_of_no_catalog().await
+    {
+        failed(task, "", &error);
+    }
 }
 
 fn failed(task: Task, catalog: &str, error: &WorkError) {
@@ -110,6 +117,12 @@ fn failed(task: Task, catalog: &str, error: &WorkError) {
 }
 
 impl Worker {
+    /// Idempotency keys of a catalog go when it is expired; those of requests that make a catalog go here.
+    async fn forget_keys_of_no_catalog(&self) -> Result<(), WorkError> {
+        while self.catalog.idempotency_purge(KEYS_PAGE).await? == KEYS_PAGE {}
+        Ok(())
+    }
+
     async fn turn(&self, task: Task, catalog: &CatalogIdentity) -> Result<(), WorkError> {
         if !task.is_exclusive() {
             return self.turn_alone(task, catalog).await;

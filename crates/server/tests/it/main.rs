@@ -7,6 +7,7 @@ mod conversion_cli;
 mod dev;
 mod embedded_postgres;
 mod history;
+mod idempotency;
 mod manners;
 mod operations;
 mod reads;
