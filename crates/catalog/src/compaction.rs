@@ -7,6 +7,7 @@
 mod commit;
 mod plan;
 
+use commit::Check;
 pub use commit::{CompactionOutput, Verdict};
 pub use plan::{PlannedGroup, PlannedInput, PlannedVector};
 
@@ -33,7 +34,8 @@ pub struct ClaimedGroup {
 }
 
 impl Catalog {
-    /// Claims the inputs of `group`; `None` when somebody else has claimed one of them since it was planned.
+    /// Claims the inputs of `group`; `None` when somebody else has claimed one of them since it was planned, or the plan
+    /// does not hold any more.
     ///
     /// # Errors
     /// Any database error.
@@ -50,7 +52,10 @@ impl Catalog {
             .bind(&files)
             .fetch_one(&mut *transaction)
             .await?;
-        if usize::try_from(claimed) != Ok(files.len()) {
+        // somebody else may have finished with the group, claims and all, since it was planned
+        let plan_holds = usize::try_from(claimed) == Ok(files.len())
+            && Check::read(&mut transaction, catalog, &group).await?.verdict(&group).is_none();
+        if !plan_holds {
             transaction.rollback().await?;
             return Ok(None);
         }

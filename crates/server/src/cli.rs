@@ -4,6 +4,7 @@ mod database;
 mod dev;
 mod failure;
 mod inspect;
+mod maintain;
 mod migrate;
 mod openapi;
 mod parse;
@@ -42,6 +43,16 @@ enum Command {
     Sync(Box<sync::Sync>),
     /// Say what a table is: format, schema, files, deletes, and what other formats could not express
     Inspect(Box<inspect::Inspect>),
+    /// Read statistics of pending files from their footers
+    Hydrate(Box<maintain::Maintain>),
+    /// Expire snapshots that are older than the catalog's retention
+    Expire(Box<maintain::Maintain>),
+    /// Delete files that nothing refers to any more
+    Clean(Box<maintain::Maintain>),
+    /// Merge small files
+    Compact(Box<maintain::Maintain>),
+    /// Check a catalog's invariants; exits with 3 when one is violated
+    Verify(Box<maintain::Maintain>),
     /// Print the contract
     Openapi(openapi::Openapi),
     /// Manage bearer tokens
@@ -63,6 +74,11 @@ pub fn main() -> ExitCode {
         Command::Migrate(migrate) => migrate.run(),
         Command::Sync(sync) => sync.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Hydrate(maintain) => maintain.run(maintain::Task::Hydrate),
+        Command::Expire(maintain) => maintain.run(maintain::Task::Expire),
+        Command::Clean(maintain) => maintain.run(maintain::Task::Clean),
+        Command::Compact(maintain) => maintain.run(maintain::Task::Compact),
+        Command::Verify(maintain) => maintain.run(maintain::Task::Verify),
         Command::Openapi(openapi) => openapi.run(),
         Command::Token(token) => token.run(),
     };

@@ -1,11 +1,11 @@
 //! The commit of a rewrite: checks under the lock that the plan still holds, then replaces inputs by output.
 
-use super::ClaimedGroup;
+use super::{ClaimedGroup, PlannedGroup};
 use crate::commit::write::{StatisticsRows, text_array};
 use crate::fault;
 use crate::lock::begin_locked;
 use crate::{Catalog, Result};
-use hoglake_model::{ColumnStats, FileId, SnapshotId};
+use hoglake_model::{CatalogId, ColumnStats, FileId, SnapshotId};
 use sqlx::PgConnection;
 
 /// The file that a group was rewritten into.
@@ -34,12 +34,39 @@ pub enum Verdict {
     VectorsSuperseded,
 }
 
+/// Whether the plan of a group still holds.
 #[derive(sqlx::FromRow)]
-struct CheckRow {
+pub(super) struct Check {
     ddl_snapshot: Option<i64>,
     live_inputs: i64,
     other_vectors: i64,
     next_file_id: i64,
+}
+
+impl Check {
+    pub(super) async fn read(
+        connection: &mut PgConnection,
+        catalog: CatalogId,
+        group: &PlannedGroup,
+    ) -> Result<Self, sqlx::Error> {
+        let vectors: Vec<Option<i64>> = group.inputs.iter().map(|i| i.vector.as_ref().map(|v| v.id.0)).collect();
+        sqlx::query_as(include_str!("../../sql/compaction/check.sql"))
+            .bind(catalog.0)
+            .bind(group.table.0)
+            .bind(group.input_ids())
+            .bind(vectors)
+            .fetch_one(connection)
+            .await
+    }
+
+    /// Why the group cannot be committed, if it cannot.
+    pub(super) fn verdict(&self, group: &PlannedGroup) -> Option<Verdict> {
+        let same_schema = self.ddl_snapshot == Some(group.ddl_snapshot.0);
+        if !same_schema || usize::try_from(self.live_inputs) != Ok(group.inputs.len()) {
+            return Some(Verdict::Conflict);
+        }
+        (self.other_vectors > 0).then_some(Verdict::VectorsSuperseded)
+    }
 }
 
 impl Catalog {
@@ -72,7 +99,6 @@ impl Catalog {
     ) -> Result<Verdict> {
         let group = &claimed.group;
         let inputs = group.input_ids();
-        let vectors: Vec<Option<i64>> = group.inputs.iter().map(|i| i.vector.as_ref().map(|v| v.id.0)).collect();
         let ticket = claimed.ticket.as_ref();
         let mut transaction = begin_locked(connection, claimed.catalog, self.options().commit_lock_timeout).await?;
         if let Some((ticket, _)) = ticket {
@@ -86,19 +112,11 @@ impl Catalog {
                 return Ok(Verdict::Conflict);
             }
         }
-        let check: CheckRow = sqlx::query_as(include_str!("../../sql/compaction/check.sql"))
-            .bind(claimed.catalog.0)
-            .bind(group.table.0)
-            .bind(&inputs)
-            .bind(&vectors)
-            .fetch_one(&mut *transaction)
-            .await?;
-        let intact = check.ddl_snapshot == Some(group.ddl_snapshot.0)
-            && usize::try_from(check.live_inputs) == Ok(inputs.len())
-            && (output.is_none() || ticket.is_some());
-        if !intact || check.other_vectors > 0 {
+        let check = Check::read(&mut transaction, claimed.catalog, group).await?;
+        let unstaged = output.is_some() && ticket.is_none();
+        if let Some(verdict) = check.verdict(group).or(unstaged.then_some(Verdict::Conflict)) {
             transaction.rollback().await?;
-            return Ok(if intact { Verdict::VectorsSuperseded } else { Verdict::Conflict });
+            return Ok(verdict);
         }
         let mut statistics = StatisticsRows::default();
         if let Some(output) = output.filter(|o| !o.statistics.is_empty()) {

@@ -11,6 +11,8 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// A setting cannot be used.
     Config(ConfigError),
+    /// `verify` found what must not be; the report says what.
+    Violations,
     /// Something outside failed, while doing what the text says.
     While(String, Box<dyn Error + Send + Sync>),
 }
@@ -25,6 +27,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) => ExitCode::from(2),
+            Self::Violations => ExitCode::from(3),
             Self::While(..) => ExitCode::FAILURE,
         }
     }
@@ -34,6 +37,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
+            Self::Violations => f.write_str("the catalog violates an invariant; the report says which"),
             Self::While(what, error) => write!(f, "{what}: {}", chain(error.as_ref())),
         }
     }

@@ -48,7 +48,7 @@ impl S3Config {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.s3_access_key.is_some() != self.s3_secret_key.is_some() {
             return Err(ConfigError(
                 "HOGLAKE_S3_ACCESS_KEY and HOGLAKE_S3_SECRET_KEY belong together: set both or neither".to_owned(),

@@ -8,6 +8,7 @@ mod dev;
 mod embedded_postgres;
 mod history;
 mod idempotency;
+mod maintenance;
 mod manners;
 mod operations;
 mod reads;

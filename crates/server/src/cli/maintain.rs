@@ -1,0 +1,226 @@
+//! `hoglake hydrate|expire|clean|compact|verify CATALOG`: what background work does, from the command line.
+//!
+//! The command works on the database itself, or asks a server to. Without `--batch` it goes on until nothing is left to
+//! do. Exit codes: 0 done, 1 failed, 2 wrong setting, 3 violations found (`verify`).
+
+mod remote;
+
+use super::database::Database;
+use super::failure::Failure;
+use super::serve::runtime;
+use crate::audit::Audit;
+use crate::config::log::{AuditPlace, LogConfig};
+use crate::config::maintenance::MaintenanceConfig;
+use crate::config::s3::S3Config;
+use crate::config::{self, Secret, database::DatabaseConfig};
+use crate::logging;
+use crate::worker::{Parts, Trigger, WorkError, Worker};
+use hoglake_catalog::catalogs::CatalogIdentity;
+use hoglake_catalog::{Catalog, Error};
+use hoglake_formats::store::Stores;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of a maintenance command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Maintain {
+    /// The catalog to work on
+    catalog: String,
+    /// The bound of one run: snapshots, queue entries, or groups; without it, all there is
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    batch: Option<i64>,
+    /// Say what would happen, and change nothing (expire, clean, compact)
+    #[arg(long)]
+    dry_run: bool,
+    /// Read footers and vectors from the store, too (verify)
+    #[arg(long)]
+    deep: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Ask this server to do it, instead of working on the database
+    #[arg(long, env = "HOGLAKE_SERVER", value_name = "URL")]
+    server: Option<String>,
+    /// Token for the server
+    #[arg(long, env = "HOGLAKE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    token: Option<Secret>,
+    #[command(flatten)]
+    database: DatabaseConfig,
+    #[command(flatten)]
+    s3: S3Config,
+    #[command(flatten)]
+    maintenance: MaintenanceConfig,
+    #[command(flatten)]
+    log: LogConfig,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    Hydrate,
+    Expire,
+    Clean,
+    Compact,
+    Verify,
+}
+
+impl Maintain {
+    pub(super) fn run(self, task: Task) -> Result<(), Failure> {
+        config::refuse_replaced_variables()?;
+        self.database.check()?;
+        self.s3.check()?;
+        logging::init(&self.log)?;
+        let bar = if self.json || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner().with_message(format!("{task:?} {}", self.catalog))
+        };
+        bar.enable_steady_tick(Duration::from_millis(120));
+        let json = self.json;
+        let outcome = runtime(0)?.block_on(async {
+            match &self.server {
+                Some(server) => remote::run(server, self.token.as_ref(), &self, task).await,
+                None => self.run_here(task, &bar).await,
+            }
+        });
+        bar.finish_and_clear();
+        let outcome = outcome?;
+        if json {
+            println!("{outcome}");
+        } else {
+            print_text(&outcome);
+        }
+        if task == Task::Verify && outcome["status"] != "pass" {
+            return Err(Failure::Violations);
+        }
+        Ok(())
+    }
+
+    async fn run_here(&self, task: Task, bar: &ProgressBar) -> Result<Value, Failure> {
+        let database = Database::start(&self.database, None).await?;
+        let done = async {
+            database.migrate().await?;
+            let mut options = database.options.clone();
+            options.compaction_target_bytes = self.maintenance.compaction_target_bytes;
+            let catalog = Catalog::open(options).map_err(|error| Failure::at("cannot open the database", error))?;
+            let worker = Worker::new(Parts {
+                catalog: catalog.clone(),
+                stores: Arc::new(Stores::new(self.s3.store_config(self.maintenance.local_files))),
+                audit: Audit::open(self.log.audit_log.as_ref().unwrap_or(&AuditPlace::Off))?,
+                settings: self.maintenance.clone(),
+            });
+            let done = self.work(&worker, task, bar).await;
+            worker.audit.flush();
+            catalog.close().await;
+            done.map_err(|error| Failure::at(format!("{task:?} of catalog {}", self.catalog), in_words(error)))
+        }
+        .await;
+        database.stop().await;
+        done
+    }
+
+    async fn work(&self, worker: &Worker, task: Task, bar: &ProgressBar) -> Result<Value, WorkError> {
+        let catalog = worker.catalog.catalog_find(&self.catalog).await?;
+        let mut total = json!({});
+        loop {
+            let (result, more) = self.step(worker, &catalog, task).await?;
+            add(&mut total, result);
+            bar.set_message(format!("{task:?} {}: {total}", self.catalog));
+            if !more || self.batch.is_some() || self.dry_run {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// One bite; whether there may be another.
+    async fn step(&self, worker: &Worker, catalog: &CatalogIdentity, task: Task) -> Result<(Value, bool), WorkError> {
+        let settings = &worker.settings;
+        let to_json = |value: Result<Value, serde_json::Error>| {
+            value.map_err(|error| WorkError::Catalog(Error::Corrupt(error.to_string())))
+        };
+        Ok(match task {
+            Task::Hydrate => {
+                let status = worker.hydrate(catalog, Duration::from_secs(10), Trigger::Request).await?;
+                let more = status.hydrated + status.failed > 0;
+                (to_json(serde_json::to_value(status))?, more)
+            }
+            Task::Expire => {
+                let batch = self.batch.unwrap_or(settings.expiry_batch);
+                let result = worker.expire(catalog, batch, self.dry_run, Trigger::Request).await?;
+                let more = result.snapshots_expired > 0 || result.unfinished;
+                (to_json(serde_json::to_value(result))?, more)
+            }
+            Task::Clean => {
+                let batch = self.batch.unwrap_or(settings.cleanup_batch);
+                let status = worker.clean(catalog, batch, self.dry_run, Trigger::Request).await?;
+                let more = status.removed + status.missing > 0;
+                (to_json(serde_json::to_value(status))?, more)
+            }
+            Task::Compact => {
+                let groups = self.batch.and_then(|b| usize::try_from(b).ok());
+                let groups = groups.unwrap_or(settings.compaction_max_groups_per_run);
+                let status = worker.compact(catalog, groups, self.dry_run, Trigger::Request).await?;
+                let more = status.groups_compacted > 0;
+                (to_json(serde_json::to_value(status))?, more)
+            }
+            Task::Verify => (to_json(serde_json::to_value(worker.verify(catalog, self.deep).await?))?, false),
+        })
+    }
+}
+
+/// Adds the counts of a bite to those before; everything else is the last one's.
+fn add(total: &mut Value, bite: Value) {
+    let (Value::Object(total), Value::Object(bite)) = (total, bite) else { return };
+    for (name, value) in bite {
+        let is_count = !name.starts_with("new_");
+        let sum = match (total.get(&name).and_then(Value::as_i64), value.as_i64()) {
+            (Some(before), Some(now)) if is_count => json!(before + now),
+            _ => value,
+        };
+        total.insert(name, sum);
+    }
+}
+
+fn print_text(outcome: &Value) {
+    let Value::Object(fields) = outcome else { return };
+    for (name, value) in fields {
+        match value {
+            Value::Array(checks) if name == "checks" => {
+                for check in checks {
+                    let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
+                    println!("{:<18} {} ({} violations)", text("check"), text("status"), check["violations"]);
+                    for sample in check["samples"].as_array().into_iter().flatten() {
+                        println!("    {}", sample.as_str().unwrap_or_default());
+                    }
+                }
+            }
+            Value::String(text) => println!("{name:<26} {text}"),
+            value => println!("{name:<26} {value}"),
+        }
+    }
+}
+
+/// A refusal is said as it is, a fault with its causes.
+fn in_words(error: WorkError) -> Box<dyn std::error::Error + Send + Sync> {
+    match &error {
+        WorkError::Catalog(Error::Refused(refusal)) => refusal.detail.clone().into(),
+        _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_the_rest_is_the_last() {
+        let mut total = json!({});
+        add(&mut total, json!({"snapshots_expired": 3, "new_earliest_snapshot_id": 3}));
+        add(&mut total, json!({"snapshots_expired": 4, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"}));
+        let sum = json!({"snapshots_expired": 7, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"});
+        assert_eq!(total, sum);
+    }
+}

@@ -1,0 +1,7 @@
+//! Maintenance with real files: what is compacted, expired and cleaned reads the same as before.
+
+mod faults;
+mod histories;
+mod lake;
+mod sharing;
+mod tasks;
