@@ -144,6 +144,10 @@ impl Catalog {
         min_input_files: usize,
         max_groups: usize,
     ) -> Result<Vec<PlannedGroup>> {
+        sqlx::query(include_str!("../../sql/compaction/forget.sql"))
+            .bind(catalog.0)
+            .execute(self.background_pool())
+            .await?;
         while self.partition_totals_fold(catalog, None).await? {}
         let policy = Policy { target_bytes: self.options().compaction_target_bytes, min_input_files };
         let begin = "begin isolation level repeatable read read only";

@@ -48,10 +48,11 @@ impl Worker {
         limits: ExpiryLimits,
         record: &Record,
     ) -> Result<ExpiryResult, WorkError> {
-        let preview = self.catalog.expire_preview(catalog.id, limits).await?;
-        if preview.did_something() {
+        let result = self.catalog.expire(catalog.id, limits).await?;
+        // an idle sweep of a timer leaves no trace
+        if result.did_something() {
             record.begin().await?;
         }
-        Ok(self.catalog.expire(catalog.id, limits).await?)
+        Ok(result)
     }
 }
