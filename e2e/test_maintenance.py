@@ -1,10 +1,12 @@
 """Maintenance as an operator sees it: files written by pyhoglake, rewritten by the server, read back by two engines."""
 
+import json
 import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import FileType
 from pyhoglake import ExpiredError, ops
 
 import puffin
@@ -110,7 +112,7 @@ def test_deferred_statistics_arrive(table, lake):
     table.alter([ops.rename_column("note", "remark")])
 
 
-def test_expiry_and_cleanup(table, lake, catalog, filesystem):
+def test_expiry_and_cleanup(server, table, lake, catalog, filesystem):
     first, *_ = [append(table, n) for n in range(1, 7)]
     assert compact(lake, batch=10)["files_in"] == 6
     assert catalog.expire().snapshots_expired == 0, "no retention, no expiry"
@@ -146,6 +148,16 @@ def test_expiry_and_cleanup(table, lake, catalog, filesystem):
     refused(lake.commit(**again), 409, "commit_conflict", sorted(paths)[0])
     assert [row["id"] for row in sorted(rows_with_ids_as_dicts(table, filesystem), key=lambda r: r["id"])] == list(range(1, 8))
     assert [s["snapshot_id"] for s in ok(lake.get("snapshots", after=-1))["snapshots"]][0] == floor
+
+    # The objects go, each with a line in the audit trail; what is live stays.
+    ok(lake.api.post(lake.url("maintenance", "cleanup")))
+    settled = {r["path"]: r["state"] for r in ok(lake.get("maintenance", "removals"))["removals"]}
+    assert len(settled) == 6 and set(settled.values()) == {"removed"}
+    assert {f.type for f in filesystem.get_file_info([key(path) for path in settled])} == {FileType.NotFound}
+    audit = [json.loads(line) for line in (server.state / "state" / "audit.jsonl").read_text().splitlines()]
+    deleted = [line["object"] for line in audit if (line["action"], line["catalog"]) == ("file_deleted", catalog.name)]
+    assert sorted(deleted) == sorted(settled)
+    assert len(rows_with_ids_as_dicts(table, filesystem)) == 7
 
 
 def rows_with_ids_as_dicts(table, filesystem) -> list[dict]:

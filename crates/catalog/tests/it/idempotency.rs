@@ -64,7 +64,7 @@ async fn keys_of_new_catalogs_live_a_day() {
         let request = CreateCatalog { name: name.to_owned(), data_path: format!("s3://{name}") };
         lake.catalog.catalog_create(request, key(name, "")).await.unwrap();
     }
-    make_namespace(&lake, "n", key("old in a catalog", "")).await.unwrap();
+    make_namespace(&lake, "n", key("old-in-a-catalog", "")).await.unwrap();
     assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 0);
     sqlx::raw_sql("update idempotency_key set created_at = now() - interval '25 hours' where key like 'old%'")
         .execute(&lake.pool)
@@ -74,5 +74,5 @@ async fn keys_of_new_catalogs_live_a_day() {
     assert_eq!(lake.catalog.idempotency_purge(10).await.unwrap(), 1);
     let left: Vec<String> =
         sqlx::query_scalar("select key from idempotency_key order by key").fetch_all(&lake.pool).await.unwrap();
-    assert_eq!(left, ["old in a catalog", "young"]);
+    assert_eq!(left, ["old-in-a-catalog", "young"]);
 }
