@@ -177,8 +177,8 @@ impl CommitRequest {
         }
         let listed: Vec<String> = outside.iter().take(LISTED_OFFENDERS).map(|p| quoted(p)).collect();
         Err(Refusal::validation(format!(
-            "{} of the registered paths are not plain object paths below the catalog's data_path {} (no `.` or `..` \
-             segments, no control characters, no blanks at the ends): {}{}",
+            "{} of the registered paths are not plain object paths below the catalog's data_path {} (no empty, \
+             `.` or `..` segments, no control characters, no blanks at the ends): {}{}",
             outside.len(),
             quoted(&format!("{root}/")),
             listed.join(", "),
@@ -249,7 +249,9 @@ impl FileRegistration {
     }
 }
 
-/// Whether `path` is `root` + `/` + a plain key.
+/// Whether `path` is `root` + `/` + a plain key. An empty segment or a slash at the end is none: stores and file systems
+/// disagree on whether `a//f` and `f/` are other objects than `a/f` and `f`, and two registered spellings of one object
+/// would let the removal of one delete the other.
 fn lies_below(root: &str, path: &str) -> bool {
     let Some(key) = path.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) else {
         return false;
@@ -257,7 +259,7 @@ fn lies_below(root: &str, path: &str) -> bool {
     !key.trim().is_empty()
         && path.trim() == path
         && !path.chars().any(char::is_control)
-        && key.split('/').all(|segment| segment != "." && segment != "..")
+        && key.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
 }
 
 fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {

@@ -332,6 +332,8 @@ fn what_needs_no_database_is_checked_first() {
         ("data_path itself", path("s3://lake/demo")),
         ("data_path and slash", path("s3://lake/demo/")),
         ("parent", path("s3://lake/demo/../x")),
+        ("empty segment", path("s3://lake/demo//x")),
+        ("slash at the end", path("s3://lake/demo/x/")),
         ("control character", path("s3://lake/demo/a\nb")),
         ("blank", path(" ")),
         ("too many rows", rows(MAX_RECORD_COUNT + 1)),
