@@ -168,6 +168,9 @@ pub fn canonical_prefix(text: &str) -> Result<String, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::validation("the data path is blank; give the object-store prefix of the files"));
     }
+    if text.trim() != text {
+        return Err(refuse(text, "it begins or ends with blanks, and no file below it could be registered"));
+    }
     match Location::parse(text) {
         Ok(location) => {
             let root = match &location.root {
@@ -227,6 +230,11 @@ fn parse_root(text: &str) -> Result<(usize, Root), Refusal> {
     let slash = usize::from(rest.len() > authority.len());
     let prefix_len = scheme_len + 2 + authority.len() + slash;
     let bucket = authority.to_owned();
+    if bucket.contains('@') && matches!(scheme.as_str(), "s3" | "s3a" | "s3n" | "gs" | "gcs") {
+        return Err(Refusal::validation(
+            "a location is not allowed to carry credentials: write the bucket alone, without `user:password@`",
+        ));
+    }
     let root = match scheme.as_str() {
         "s3" | "s3a" | "s3n" => Root::S3 { bucket },
         "gs" | "gcs" => Root::Gcs { bucket },
@@ -348,6 +356,7 @@ mod tests {
             "file:t",
             "file:///a/../b",
             "s3://b/a\nb",
+            "s3://key:secret@b/k",
             "hdfs://n/k",
             "abfs://@a.dfs/k",
         ] {
@@ -365,7 +374,18 @@ mod tests {
         assert_eq!(canonical("s3://b/"), "s3://b");
         assert_eq!(canonical("memory://x/"), "memory://x");
         assert_eq!(canonical("lake"), "lake");
-        for bad in ["", "  ", "s3://", "s3://b/../c", "s3://b/a\0", "memory://x/\n", "a/../b", "file://host/x"] {
+        for bad in [
+            "",
+            "  ",
+            "s3://",
+            "s3://b/../c",
+            "s3://b/a\0",
+            "memory://x/\n",
+            "a/../b",
+            "file://host/x",
+            " s3://b/c",
+            "s3://b/c\t",
+        ] {
             assert!(canonical_prefix(bad).is_err(), "{bad:?}");
         }
     }
