@@ -57,6 +57,10 @@ pub struct TypeParams {
 }
 
 impl TypeParams {
+    /// Longest text that a request may bring. Taken apart, JSON needs some forty times its length in memory, and the
+    /// text comes back with every definition of the table.
+    pub const MAX_BYTES: usize = 65_536;
+
     /// Reads the text of a JSON object.
     ///
     /// # Errors
@@ -93,6 +97,13 @@ impl Serialize for TypeParams {
 impl<'de> Deserialize<'de> for TypeParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
+        if text.get().len() > Self::MAX_BYTES {
+            return Err(serde::de::Error::custom(format!(
+                "type_params have {} bytes; at most {} are allowed",
+                text.get().len(),
+                Self::MAX_BYTES
+            )));
+        }
         let map = serde_json::from_str(text.get())
             .map_err(|e| serde::de::Error::custom(format!("type_params must be a JSON object: {e}")))?;
         Ok(Self { text, map })
@@ -124,7 +135,9 @@ mod tests {
         assert_eq!(parse("null").unwrap().type_params, None);
         let nested = format!("{}1{}", r#"{"a":"#.repeat(50), "}".repeat(50));
         assert_eq!(parse(&nested).unwrap().type_params.unwrap().as_str(), nested);
-        for bad in ["1", "[]", r#""x""#, &"[".repeat(200)] {
+        let long = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8));
+        assert!(parse(&long(TypeParams::MAX_BYTES)).is_ok());
+        for bad in ["1", "[]", r#""x""#, &"[".repeat(200), &long(TypeParams::MAX_BYTES + 1)] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }
