@@ -29,6 +29,8 @@ pub mod sqlstate {
     pub const LOCK_NOT_AVAILABLE: &str = "55P03";
     /// A unique index refused the row.
     pub const UNIQUE_VIOLATION: &str = "23505";
+    /// Two transactions waited for each other, and this one was ended.
+    pub const DEADLOCK_DETECTED: &str = "40P01";
     /// An exclusion constraint refused the row.
     pub const EXCLUSION_VIOLATION: &str = "23P01";
     /// `statement_timeout` expired, or the statement was cancelled.

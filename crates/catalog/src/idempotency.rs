@@ -8,6 +8,7 @@ mod change;
 
 pub(crate) use change::answer;
 
+use crate::error::{has_sqlstate, sqlstate};
 use hoglake_model::{CatalogId, Refusal, SnapshotId};
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
@@ -126,6 +127,35 @@ pub async fn insert(
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// Whether another transaction stored an answer under the same key first. Commits and DDL find stored keys under the
+/// commit lock, other changes under a lock of the key; neither keeps the other from bringing the same key.
+pub(crate) fn is_race(error: &sqlx::Error) -> bool {
+    has_sqlstate(error, sqlstate::DEADLOCK_DETECTED)
+        || error.as_database_error().is_some_and(|e| {
+            e.code().is_some_and(|code| code == sqlstate::UNIQUE_VIOLATION)
+                && e.constraint() == Some("idempotency_key_pkey")
+        })
+}
+
+/// After `error` of [`insert`] and a rollback: what the request gets that was second with its key.
+///
+/// # Errors
+/// 422 when the first request was another one; 503 when there is no answer to find; `error` when it is no race.
+pub(crate) async fn first_answer(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    key: &IdempotencyKey,
+    error: sqlx::Error,
+) -> crate::Result<Answer> {
+    if !is_race(&error) {
+        return Err(error.into());
+    }
+    match find(connection, catalog, &key.key).await? {
+        Some(stored) => Ok(key.replay(stored)?),
+        None => Err(crate::commit::queue::lock_timeout()),
+    }
 }
 
 impl crate::Catalog {

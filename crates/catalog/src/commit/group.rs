@@ -50,7 +50,8 @@ struct Committer {
 
 /// Why an attempt did not end in a commit.
 enum Failure {
-    /// The connection or the lock was not to be had in time: those with budget left go again.
+    /// The connection or the lock was not to be had in time, or a change that takes no commit lock stored an answer
+    /// under a key of the group meanwhile: those with budget left go again.
     Busy,
     /// It failed.
     Fault(Fault),
@@ -64,7 +65,8 @@ impl From<Fault> for Failure {
 
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
-        if has_sqlstate(&error, sqlstate::LOCK_NOT_AVAILABLE) { Self::Busy } else { Self::Fault(error.into()) }
+        let again = has_sqlstate(&error, sqlstate::LOCK_NOT_AVAILABLE) || idempotency::is_race(&error);
+        if again { Self::Busy } else { Self::Fault(error.into()) }
     }
 }
 

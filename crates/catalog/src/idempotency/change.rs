@@ -1,6 +1,6 @@
 //! Changes that make no snapshot: done once for each key, in one transaction with it.
 
-use super::{Answer, IdempotencyKey, NO_CATALOG, find, insert};
+use super::{Answer, IdempotencyKey, NO_CATALOG, find, first_answer, insert};
 use crate::error::has_sqlstate;
 use crate::{Catalog, Error, Result, commit, error::sqlstate};
 use futures::future::BoxFuture;
@@ -51,8 +51,12 @@ impl Catalog {
             }
         }
         let answer = body(&mut transaction).await?;
-        if let Some(key) = &key {
-            insert(&mut transaction, catalog, key, &answer).await?;
+        if let Some(key) = &key
+            && let Err(error) = insert(&mut transaction, catalog, key, &answer).await
+        {
+            transaction.rollback().await?;
+            let mut connection = self.pool().acquire().await?;
+            return first_answer(&mut connection, catalog, key, error).await;
         }
         transaction.commit().await?;
         Ok(answer)

@@ -1,7 +1,7 @@
 //! Idempotency keys of requests that are not data commits, and their purge.
 
 use crate::answer::{body, refusal};
-use crate::lake::Lake;
+use crate::lake::{Lake, append, file};
 use hoglake_catalog::Result;
 use hoglake_catalog::catalogs::{CreateCatalog, PatchCatalogOptions};
 use hoglake_catalog::idempotency::{Answer, IdempotencyKey};
@@ -55,6 +55,44 @@ async fn a_repeated_patch_does_not_patch_again() {
     let again = patch(60, key("k", "60")).await.unwrap();
     assert_eq!((body(&again), again.replayed), (body(&first), true));
     assert_eq!(lake.number("select snapshot_retention_seconds from catalog").await, 70);
+}
+
+/// An answer that is stored between the look for the key and the work, as by a request of another kind that brings the
+/// same key at the same time.
+async fn answer_meanwhile(lake: &Lake, key: &'static str) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let mut transaction = lake.pool.begin().await.unwrap();
+    sqlx::query(
+        "insert into idempotency_key (catalog_id, key, request_hash, status, response)
+         select catalog_id, $1, decode(repeat('00', 32), 'hex'), 200, '{}' from catalog",
+    )
+    .bind(key)
+    .execute(&mut *transaction)
+    .await
+    .unwrap();
+    transaction
+}
+
+#[tokio::test]
+async fn one_key_on_requests_of_different_kinds_at_the_same_time_is_refused_not_a_fault() {
+    let lake = Lake::new().await;
+    for kind in ["commit", "ddl", "options"] {
+        let first = answer_meanwhile(&lake, kind).await;
+        let second = async {
+            match kind {
+                "commit" => lake.catalog.commit("demo", append("t", vec![file("a", 1)]), key(kind, "")).await,
+                "ddl" => make_namespace(&lake, "n", key(kind, "")).await,
+                _ => lake.catalog.catalog_patch_options("demo", PatchCatalogOptions::default(), key(kind, "")).await,
+            }
+        };
+        // the second looks for its key before the first is committed, and waits for it when it stores its own
+        let store = async {
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            first.commit().await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(second, store);
+        assert_eq!(refusal(outcome).code, ErrorCode::Validation, "{kind}");
+    }
+    assert_eq!(lake.head().await, (3, 1, 3));
 }
 
 #[tokio::test]

@@ -96,8 +96,11 @@ impl Committer {
             }
         };
         let (transaction_id, time) = ddl.finish().await?;
-        if let Some(key) = key {
-            idempotency::insert(&mut transaction, self.catalog, key, &answer).await?;
+        if let Some(key) = key
+            && let Err(error) = idempotency::insert(&mut transaction, self.catalog, key, &answer).await
+        {
+            transaction.rollback().await?;
+            return Ok(idempotency::first_answer(connection, self.catalog, key, error).await?);
         }
         match transaction.commit().await {
             Ok(()) => Ok(answer),
