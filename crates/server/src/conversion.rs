@@ -1,7 +1,7 @@
 //! Conversion between table formats, as the command line and the API ask for it: places, formats, options.
 
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
-use hoglake_formats::hudi::{HudiOptions, HudiSource};
+use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::parquet_directory::{ParquetDirectoryOptions, ParquetDirectorySource};
 use hoglake_formats::store::Stores;
@@ -136,12 +136,13 @@ pub fn target(
             own.log_retention_ms = options.retention_ms.unwrap_or(own.log_retention_ms);
             Box::new(DeltaTarget::new(table, own))
         }
-        TableFormat::Hudi | TableFormat::Parquet | TableFormat::Hoglake => {
+        TableFormat::Hudi => Box::new(HudiTarget::new(table)),
+        TableFormat::Parquet | TableFormat::Hoglake => {
             return Err(Error::Unsupported(vec![Unsupported {
                 target: format,
                 kind: UnsupportedKind::Feature,
                 place: root.to_string(),
-                detail: "this format cannot be a target; use ICEBERG or DELTA".to_owned(),
+                detail: "this format cannot be a target; use ICEBERG, DELTA or HUDI".to_owned(),
             }]));
         }
     })
