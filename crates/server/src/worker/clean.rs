@@ -163,8 +163,8 @@ impl Worker {
     }
 
     /// Objects by the client that serves them, and the entries whose path no client serves, with why.
-    fn by_store(&self, claimed: Vec<Claimed>) -> (Vec<(Arc<dyn ObjectStore>, Vec<(i64, Object)>)>, Vec<(i64, String)>) {
-        let mut groups: Vec<(Arc<dyn ObjectStore>, Vec<(i64, Object)>)> = Vec::new();
+    fn by_store(&self, claimed: Vec<Claimed>) -> (Vec<StoreGroup>, Vec<(i64, String)>) {
+        let mut groups: Vec<StoreGroup> = Vec::new();
         let mut unopened = Vec::new();
         for claimed in claimed {
             match self.object(&claimed.path) {
@@ -178,6 +178,9 @@ impl Worker {
         (groups, unopened)
     }
 }
+
+/// A client and the queue entries whose objects it serves.
+type StoreGroup = (Arc<dyn ObjectStore>, Vec<(i64, Object)>);
 
 /// Which objects exist, and why it is not known of others. Folders that lose many objects are listed over the range of
 /// their names; other objects are asked for one by one.

@@ -136,12 +136,18 @@ impl Worker {
     async fn turn_alone(&self, task: Task, catalog: &CatalogIdentity) -> Result<(), WorkError> {
         let settings = &self.settings;
         match task {
-            Task::Hydrate => drop(self.hydrate(catalog, HYDRATION_TURN, Trigger::Timer).await?),
-            Task::Expire => drop(self.expire(catalog, settings.expiry_batch, false, Trigger::Timer).await?),
-            Task::Clean => drop(self.clean(catalog, settings.cleanup_batch, false, Trigger::Timer).await?),
+            Task::Hydrate => {
+                self.hydrate(catalog, HYDRATION_TURN, Trigger::Timer).await?;
+            }
+            Task::Expire => {
+                self.expire(catalog, settings.expiry_batch, false, Trigger::Timer).await?;
+            }
+            Task::Clean => {
+                self.clean(catalog, settings.cleanup_batch, false, Trigger::Timer).await?;
+            }
             Task::Compact => {
                 let groups = settings.compaction_max_groups_per_run;
-                drop(self.compact(catalog, groups, false, Trigger::Timer).await?);
+                self.compact(catalog, groups, false, Trigger::Timer).await?;
             }
             Task::FoldTotals => while self.catalog.partition_totals_fold(catalog.id, None).await? {},
         }

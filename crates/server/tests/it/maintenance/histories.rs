@@ -88,7 +88,7 @@ async fn apply(lake: &mut Lake, step: &Step) {
 }
 
 async fn replay(steps: Vec<Step>) {
-    let mut lake = Lake::new(steps.len() % 2 == 0).await;
+    let mut lake = Lake::new(steps.len().is_multiple_of(2)).await;
     let mut seen: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
     for step in &steps {
         let before = lake.head().await;
