@@ -36,6 +36,7 @@ pub(super) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure
         0 => std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)),
         threads => threads,
     };
+    raise_open_files();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .max_blocking_threads(64)
@@ -43,6 +44,17 @@ pub(super) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure
         .enable_all()
         .build()
         .map_err(|error| Failure::at("cannot start threads", error))
+}
+
+/// Allows as many open files as the system lets this process have: each connection is one, and the usual soft limit of
+/// 1024 is for programs that still use `select`. Idle connections up to it would keep probes out.
+fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(soft, hard)| if soft < hard { setrlimit(Resource::RLIMIT_NOFILE, hard, hard) } else { Ok(()) });
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
@@ -141,4 +153,18 @@ pub(super) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
             std::process::exit(130);
         });
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+    #[test]
+    fn the_soft_limit_of_open_files_is_no_limit() {
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, soft - 1, hard).unwrap();
+        raise_open_files();
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (hard, hard));
+    }
 }
