@@ -26,15 +26,22 @@ pub struct JsonBody<T> {
     pub bytes: Bytes,
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+/// Bodies above this size are decoded on a thread that no other request waits for.
+const LARGE: usize = 256 << 10;
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_headers(request.headers())?;
         let http = &app.config.http;
         let bytes = read(request.into_body(), http.body_limit_bytes, http.body_timeout_ms).await?;
-        let value = decode(&bytes)?;
-        Ok(Self { value, bytes })
+        if bytes.len() <= LARGE {
+            let value = decode(&bytes)?;
+            return Ok(Self { value, bytes });
+        }
+        let decoded = tokio::task::spawn_blocking(move || decode(&bytes).map(|value| Self { value, bytes }));
+        Ok(decoded.await.map_err(ApiError::fault)??)
     }
 }
 
