@@ -45,6 +45,9 @@ impl TableDefinition {
         if columns.is_empty() {
             return Err(Refusal::validation(format!("table {} needs at least one column", quoted(name))));
         }
+        if columns.len() > Self::MAX_COLUMNS {
+            return Err(Self::too_many_columns(columns.len()));
+        }
         for column in columns {
             Identifier::parse_column(&column.name)?;
         }
@@ -83,8 +86,21 @@ impl TableDefinition {
         self.columns.iter().find(|column| column.field_id == id)
     }
 
+    /// Most live columns of a table. Wider ones exist nowhere; a request with a million would keep a core busy.
+    pub const MAX_COLUMNS: usize = 10_000;
+
+    fn too_many_columns(count: usize) -> Refusal {
+        Refusal::validation(format!(
+            "{count} columns are more than the {} that a table may have; split the table",
+            Self::MAX_COLUMNS
+        ))
+    }
+
     /// Takes a field id.
     pub(crate) fn push_column(&mut self, column: &ColumnDef) -> Result<(), Refusal> {
+        if self.columns.len() >= Self::MAX_COLUMNS {
+            return Err(Self::too_many_columns(self.columns.len() + 1));
+        }
         let field_id = FieldId(self.next_field_id);
         if field_id > FieldId::LAST_COLUMN {
             return Err(Refusal::validation("the table has used up its field ids; create a new table"));
@@ -100,5 +116,21 @@ impl TableDefinition {
         });
         self.next_field_id += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_widest_width() {
+        let column = |i: usize| -> ColumnDef {
+            serde_json::from_value(serde_json::json!({"name": format!("c{i}"), "type": "int"})).unwrap()
+        };
+        let columns: Vec<ColumnDef> = (0..=TableDefinition::MAX_COLUMNS).map(column).collect();
+        let mut widest = TableDefinition::create("t", &columns[1..]).unwrap();
+        assert!(TableDefinition::create("t", &columns).is_err());
+        assert!(widest.push_column(&columns[0]).is_err());
     }
 }
