@@ -112,26 +112,58 @@ impl RunBuilder<'_> {
 
 /// (batch, row) of every row, by key.
 fn sorted_positions(keys: &Rows, batches: &[RecordBatch]) -> Vec<(u32, u32)> {
-    // Most comparisons end in the first eight bytes, which are kept beside the position.
-    let mut rows: Vec<(u64, u32, u32, u32)> = Vec::with_capacity(keys.num_rows());
-    let mut key = 0;
-    for (batch, columns) in batches.iter().enumerate() {
-        for row in 0..columns.num_rows() {
-            rows.push((prefix(keys.row(key as usize).data()), batch as u32, row as u32, key));
-            key += 1;
-        }
-    }
-    rows.sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| keys.row(a.3 as usize).data().cmp(keys.row(b.3 as usize).data()))
-    });
-    rows.into_iter().map(|(_, batch, row, _)| (batch, row)).collect()
+    let rows = batches.iter().map(RecordBatch::num_rows);
+    let positions: Vec<(u32, u32)> =
+        rows.enumerate().flat_map(|(batch, rows)| (0..rows).map(move |row| (batch as u32, row as u32))).collect();
+    let mut entries: Vec<(u64, u32)> = (0..positions.len()).map(|key| (0, key as u32)).collect();
+    sort_keys(keys, &mut entries, 0);
+    entries.into_iter().map(|(_, key)| positions[key as usize]).collect()
 }
 
-fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
+/// Groups of at most so many keys are compared whole.
+const SMALL_GROUP: usize = 12;
+/// Keys that agree in so many bytes are compared whole, too: groups within groups take stack.
+const DEEPEST_WORD: usize = 1024;
+
+/// Sorts keys that agree in their first `depth` bytes by the eight that follow, then each group of equals by the next.
+/// Comparing whole keys instead would fetch two of them from memory for every comparison.
+fn sort_keys(keys: &Rows, entries: &mut [(u64, u32)], mut depth: usize) {
+    let key = |entry: &(u64, u32)| keys.row(entry.1 as usize).data();
+    loop {
+        if entries.len() <= SMALL_GROUP || depth >= DEEPEST_WORD {
+            return entries.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+        }
+        let (mut longest, mut lowest, mut highest) = (0, u64::MAX, 0);
+        for entry in entries.iter_mut() {
+            let bytes = keys.row(entry.1 as usize).data();
+            longest = longest.max(bytes.len());
+            entry.0 = word(bytes, depth);
+            (lowest, highest) = (lowest.min(entry.0), highest.max(entry.0));
+        }
+        depth += 8;
+        if lowest < highest {
+            break;
+        }
+        if depth >= longest {
+            return;
+        }
+    }
+    entries.sort_unstable_by_key(|(word, _)| *word);
+    for group in entries.chunk_by_mut(|a, b| a.0 == b.0) {
+        if group.len() > 1 {
+            sort_keys(keys, group, depth);
+        }
+    }
+}
+
+/// Eight bytes of a key as a number that compares as they do. Keys are prefix-free: what lies behind the end of the
+/// shorter one never decides.
+fn word(key: &[u8], offset: usize) -> u64 {
+    let rest = key.get(offset..).unwrap_or_default();
+    match rest.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => rest.iter().enumerate().fold(0, |word, (i, byte)| word | u64::from(*byte) << (56 - 8 * i)),
+    }
 }
 
 /// Sorted rows that are gathered as they are asked for.
