@@ -28,8 +28,8 @@ use crate::sync::{
 use futures::TryStreamExt;
 use hoglake_model::Location;
 use hoglake_model::table::{
-    DataFile, FileFormat, FilePath, RowDeletes, TableFormat, TableState, Transform, Unsupported, UnsupportedKind,
-    Watermark,
+    DataFile, FileFormat, FilePath, Primitive, RowDeletes, TableFormat, TableState, Transform, Unsupported,
+    UnsupportedKind, Watermark,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -192,6 +192,9 @@ impl HudiTarget {
                 self.root.location()
             )));
         };
+        if relative.contains(':') {
+            return Err(refuse("a colon in a relative path is no path to Hadoop, by which Hudi reads".to_owned()));
+        }
         let (partition, name) = relative.rsplit_once('/').unwrap_or(("", relative));
         Ok((partition.to_owned(), name.to_owned()))
     }
@@ -573,7 +576,11 @@ impl Target for HudiTarget {
         let mut found = schema_writer::unsupported(&state.schema);
         for field in state.spec(state.default_spec).into_iter().flat_map(|spec| &spec.fields) {
             let column = state.schema.node(field.source).and_then(|n| n.field);
+            let moment = column.and_then(|c| c.ty.primitive());
             let detail = match (field.transform, column) {
+                (Transform::Identity, _) if matches!(moment, Some(Primitive::Timestamp | Primitive::Timestamptz)) => {
+                    "a timestamp as partition column; Hudi's engines do not agree how its folder is read".to_owned()
+                }
                 (Transform::Identity, Some(column))
                     if column.name == field.name && state.schema.column(&column.name).is_some() =>
                 {
