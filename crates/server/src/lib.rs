@@ -5,6 +5,7 @@
 //!
 //! **Architecture invariant:** no SQL here. The catalog crate holds every statement; this crate joins it with HTTP,
 //! object stores and the command line.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;
 pub mod app;
