@@ -56,19 +56,23 @@ impl Error {
     }
 }
 
-/// 503 for the ways in which Postgres cannot be reached, `None` for everything else.
+/// 503 for the ways in which Postgres cannot be reached or has run out of something, `None` for everything else.
 pub(crate) fn unavailable(error: &sqlx::Error) -> Option<Refusal> {
-    let out_of_reach = match error {
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => true,
-        // class 57P: shutting down, crashed, starting up; 53300: too many connections; class 08: connection failures
-        sqlx::Error::Database(e) => {
-            e.code().is_some_and(|c| c.starts_with("57P") || c == "53300" || c.starts_with("08"))
-        }
-        _ => false,
+    const OUT_OF_REACH: &str = "the catalog database cannot be reached at the moment; retry the request";
+    const EXHAUSTED: &str = "the catalog database is out of disk, memory or connections; nothing was changed: retry the \
+                             request when the operator has made room";
+    let detail = match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => OUT_OF_REACH,
+        sqlx::Error::Database(e) => match e.code() {
+            // class 57P: shutting down, crashed, starting up; class 08: connection failures
+            Some(code) if code.starts_with("57P") || code.starts_with("08") => OUT_OF_REACH,
+            // class 53: disk full, out of memory, too many connections
+            Some(code) if code.starts_with("53") => EXHAUSTED,
+            _ => return None,
+        },
+        _ => return None,
     };
-    out_of_reach.then(|| {
-        Refusal::new(ErrorCode::Unavailable, "the catalog database cannot be reached at the moment; retry the request")
-    })
+    Some(Refusal::new(ErrorCode::Unavailable, detail))
 }
 
 /// Whether `error` carries this SQLSTATE.

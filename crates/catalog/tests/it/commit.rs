@@ -216,3 +216,23 @@ async fn closing_finishes_what_was_accepted() {
     }
     assert_eq!(lake.head().await.0, 3 + committed);
 }
+
+/// A full disk in the middle of a commit, as Postgres reports it.
+#[tokio::test]
+async fn a_database_out_of_room_is_unavailable_and_changes_nothing() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql(
+        "create function full_disk() returns trigger language plpgsql as
+           $$ begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
+         create trigger full_disk before insert on data_file execute function full_disk()",
+    )
+    .execute(&lake.pool)
+    .await
+    .unwrap();
+    let before = lake.head().await;
+    let refusal = lake.commit(append("t", vec![file("a", 1)])).await.unwrap_err().refusal().unwrap();
+    assert_eq!(refusal.code, ErrorCode::Unavailable, "{refusal}");
+    assert_eq!(lake.head().await, before);
+    sqlx::raw_sql("drop trigger full_disk on data_file").execute(&lake.pool).await.unwrap();
+    assert_eq!(lake.commit(append("t", vec![file("a", 1)])).await.unwrap(), before.0 + 1);
+}
