@@ -7,7 +7,7 @@ use super::log::{self, Listing, Segment};
 use super::source::{Definition as Current, definition_of};
 use super::{LOG, action, protocol};
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
-use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, Watermark};
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -115,17 +115,7 @@ impl Target for DeltaTarget {
     }
 
     fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
-        let (what, path) = match deletes {
-            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
-            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
-            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
-        };
-        Some(Unsupported {
-            target: TableFormat::Delta,
-            kind: UnsupportedKind::Deletes,
-            place: path.to_owned(),
-            detail: format!("{what}; compact the source first"),
-        })
+        Unsupported::unresolved_deletes(TableFormat::Delta, deletes)
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -103,17 +103,7 @@ impl Target for IcebergTarget {
     }
 
     fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
-        let (what, path) = match deletes {
-            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
-            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
-            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
-        };
-        Some(Unsupported {
-            target: TableFormat::Iceberg,
-            kind: UnsupportedKind::Deletes,
-            place: path.to_owned(),
-            detail: format!("{what}; compact the source first"),
-        })
+        Unsupported::unresolved_deletes(TableFormat::Iceberg, deletes)
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -2,7 +2,8 @@
 
 use super::Result;
 use crate::deletion_vector::DeletionVector;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 use hoglake_model::table::{Change, DataFile, RowDeletes, TableFormat, TableState, Watermark};
 use std::sync::Arc;
 
@@ -75,4 +76,19 @@ pub enum Changes<'a> {
         /// Why, for the report: names the missing commit.
         reason: String,
     },
+}
+
+/// Row counts of `files` in their order; those that only footers know are read a few at a time.
+pub(crate) async fn record_counts<'s>(source: &'s dyn Source, files: &'s [DataFile]) -> Result<Vec<u64>> {
+    if let Some(known) = files.iter().map(|f| f.record_count).collect::<Option<Vec<_>>>() {
+        return Ok(known);
+    }
+    let mut counts: Vec<BoxFuture<'s, Result<u64>>> = Vec::with_capacity(files.len());
+    for file in files {
+        counts.push(match file.record_count {
+            Some(count) => Box::pin(std::future::ready(Ok(count))),
+            None => source.record_count(file),
+        });
+    }
+    stream::iter(counts).buffered(16).try_collect().await
 }

@@ -109,3 +109,23 @@ pub async fn replay(
     }
     Ok(Some(files))
 }
+
+/// Checks that replaying every commit after `since`, from nothing, ends at `files`: what a read of the head found.
+pub async fn replay_ends_at(
+    source: &dyn Source,
+    since: VersionId,
+    files: &BTreeMap<FilePath, DataFile>,
+) -> std::result::Result<(), String> {
+    let Some(replayed) = replay(source, since, BTreeMap::new()).await.map_err(|e| e.to_string())? else {
+        return Ok(());
+    };
+    let differing = files.iter().find(|(path, file)| {
+        replayed.get(*path).is_none_or(|r| {
+            r.record_count != file.record_count || r.deletes != file.deletes || r.partition != file.partition
+        })
+    });
+    if replayed.len() != files.len() || differing.is_some() {
+        return Err(format!("{} files replayed, {} in the snapshot, {differing:?}", replayed.len(), files.len()));
+    }
+    Ok(())
+}

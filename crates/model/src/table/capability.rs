@@ -1,6 +1,6 @@
 //! What a target cannot express, found before anything is written.
 
-use super::{Field, Schema, TableFormat, Type};
+use super::{Field, RowDeletes, Schema, TableFormat, Type};
 use std::fmt;
 
 /// One thing of the source that a target cannot express.
@@ -14,6 +14,19 @@ pub struct Unsupported {
     pub place: String,
     /// What is there and what to do about it.
     pub detail: String,
+}
+
+impl Unsupported {
+    /// Deletes that name no positions, for a target that holds positions alone; `None` for those that do.
+    pub fn unresolved_deletes(target: TableFormat, deletes: &RowDeletes) -> Option<Self> {
+        let (what, path) = match deletes {
+            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
+            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
+            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
+        };
+        let detail = format!("{what}; compact the source first");
+        Some(Self { target, kind: UnsupportedKind::Deletes, place: path.to_owned(), detail })
+    }
 }
 
 /// The kinds of [`Unsupported`].

@@ -9,10 +9,10 @@ use super::definition::Definition;
 use super::{Base, DeltaTarget};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{
-    BoxFuture, Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, refuse_deletes,
+    Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, refuse_deletes,
     to_properties,
 };
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use hoglake_model::Location;
 use hoglake_model::table::{
     DataFile, FileDelta, FileFormat, FilePath, Operation, RowDeletes, TableFormat, TableState, Unsupported,
@@ -210,17 +210,6 @@ async fn live_vectors(
 }
 
 impl Writing {
-    async fn record_counts<'s>(source: &'s dyn Source, files: &'s [DataFile]) -> Result<Vec<u64>> {
-        let mut counts: Vec<BoxFuture<'s, Result<u64>>> = Vec::with_capacity(files.len());
-        for file in files {
-            counts.push(match file.record_count {
-                Some(count) => Box::pin(std::future::ready(Ok(count))),
-                None => source.record_count(file),
-            });
-        }
-        futures::stream::iter(counts).buffered(16).try_collect().await
-    }
-
     /// Appends a vector to the commit's file.
     fn vector(&mut self, vector: &DeletionVector) -> Descriptor {
         if self.vectors.is_empty() {
@@ -289,12 +278,12 @@ impl Writing {
             write::remove(&mut self.lines, &path, self.now_ms, self.data_change, vector.as_ref());
             self.counts.removed += 1;
         }
-        let counts = Self::record_counts(source, &delta.added).await?;
+        let counts = record_counts(source, &delta.added).await?;
         for (file, count) in delta.added.iter().zip(counts) {
             self.add_with_deletes(source, file, count).await?;
             self.counts.added += 1;
         }
-        let counts = Self::record_counts(source, &delta.redeleted).await?;
+        let counts = record_counts(source, &delta.redeleted).await?;
         for (file, count) in delta.redeleted.iter().zip(counts) {
             let path = self.rebase.map(&file.path)?;
             let vector = live.get(&path).map(Descriptor::of);
@@ -313,7 +302,7 @@ impl Writing {
         known: &mut Known,
         restate: bool,
     ) -> Result<()> {
-        let counts = Self::record_counts(source, &batch).await?;
+        let counts = record_counts(source, &batch).await?;
         for (file, count) in batch.into_iter().zip(counts) {
             let path = self.rebase.map(&file.path)?;
             let key = known.key(&path);

@@ -11,10 +11,10 @@ use super::definition::Definition;
 use super::vectors::{Live, Vectors};
 use super::{IcebergTarget, expiry, spell};
 use crate::sync::{
-    BoxFuture, Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, refuse_deletes,
+    Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, refuse_deletes,
     to_properties,
 };
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use hoglake_model::Location;
 use hoglake_model::table::{DataFile, FileDelta, FilePath, Operation, PartitionSpec, Primitive, TableState, Type};
 use serde_json::{Map, Value as Json, json};
@@ -307,24 +307,9 @@ impl<'a> Writing<'a> {
         self.vectors.set(&self.root, &own, &path, spec_id, &file.partition, &wanted).await
     }
 
-    /// Row counts that only footers know, read a few at a time.
-    async fn record_counts<'s>(source: &'s dyn Source, files: &'s [DataFile]) -> Result<Vec<u64>> {
-        if let Some(known) = files.iter().map(|f| f.record_count).collect::<Option<Vec<_>>>() {
-            return Ok(known);
-        }
-        let mut counts: Vec<BoxFuture<'s, Result<u64>>> = Vec::with_capacity(files.len());
-        for file in files {
-            counts.push(match file.record_count {
-                Some(count) => Box::pin(std::future::ready(Ok(count))),
-                None => source.record_count(file),
-            });
-        }
-        futures::stream::iter(counts).buffered(16).try_collect().await
-    }
-
     /// Applies a change of the source.
     async fn apply(&mut self, source: &dyn Source, delta: &FileDelta) -> Result<()> {
-        let counts = Self::record_counts(source, &delta.added).await?;
+        let counts = record_counts(source, &delta.added).await?;
         for (file, count) in delta.added.iter().zip(counts) {
             self.add(source, file.clone(), count).await?;
         }
@@ -359,7 +344,7 @@ impl<'a> Writing<'a> {
         }
         for file in &delta.redeleted {
             if missing.contains(&self.own_path(&file.path)?) {
-                let counts = Self::record_counts(source, std::slice::from_ref(file)).await?;
+                let counts = record_counts(source, std::slice::from_ref(file)).await?;
                 self.add(source, file.clone(), counts.first().copied().unwrap_or(0)).await?;
             } else if self.set_vector(source, file).await? {
                 self.counts.redeleted += 1;
@@ -424,7 +409,7 @@ impl<'a> Writing<'a> {
                 _ => new.push(file),
             }
         }
-        let counts = Self::record_counts(source, &new).await?;
+        let counts = record_counts(source, &new).await?;
         for (file, count) in new.into_iter().zip(counts) {
             self.add(source, file, count).await?;
         }
