@@ -167,6 +167,10 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{StoreConfig, Stores};
+    use hoglake_model::table::FilePath;
+    use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
+    use std::sync::Arc;
 
     /// A footer with `depth` groups of one child each, closed by a leaf when `leaf` says so.
     fn nested(depth: usize, leaf: bool) -> Vec<u8> {
@@ -197,6 +201,29 @@ mod tests {
         assert_eq!(check(&nested(MAX_DEPTH, true)), Ok(()));
         assert!(check(&nested(MAX_DEPTH + 1, true)).unwrap_err().contains("nests"));
         assert!(check(&nested(150_000, true)).unwrap_err().contains("nests"));
+    }
+
+    /// Every way to a footer: the catalog's hydration and compaction, conversion's directories, checkpoints and deletes.
+    #[tokio::test]
+    async fn no_reader_follows_a_schema_that_is_too_deep() {
+        let footer = nested(150_000, true);
+        let mut file = b"PAR1".to_vec();
+        file.extend(&footer);
+        file.extend(u32::try_from(footer.len()).unwrap().to_le_bytes());
+        file.extend(b"PAR1");
+        let refused = crate::parquet::footer::decode(&file[4..]).unwrap_err().to_string();
+        assert!(refused.contains("nests"), "{refused}");
+
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("deep.parquet"), &file).unwrap();
+        let stores = Arc::new(Stores::new(StoreConfig::local()));
+        let location = hoglake_model::Location::parse(&format!("file://{}", folder.path().display())).unwrap();
+        let root = crate::sync::TableRoot::open(&stores, location).unwrap();
+        for size in [None, Some(file.len() as u64)] {
+            let object = root.parquet(&FilePath::Under("deep.parquet".into()), size).unwrap();
+            let refused = ParquetRecordBatchStreamBuilder::new(object).await.err().unwrap();
+            assert!(refused.to_string().contains("nests"), "{refused}");
+        }
     }
 
     #[test]

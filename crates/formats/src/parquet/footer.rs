@@ -7,7 +7,7 @@ use crate::store::{Object, StoreError};
 use bytes::Bytes;
 use hoglake_model::ColumnStats;
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 use std::ops::Range;
 
 /// Footer length and closing magic.
@@ -199,7 +199,7 @@ pub fn decode(tail: &[u8]) -> Result<ParquetMetaData, FooterError> {
     let Some(footer) = start.and_then(|start| tail.get(start..tail.len() - TRAILER_BYTES as usize)) else {
         return Err(FooterError::Structural("the footer is incomplete".to_owned()));
     };
-    ParquetMetaDataReader::decode_metadata(footer)
+    crate::footer::decode(footer)
         .map_err(|error| FooterError::Structural(format!("the footer cannot be decoded: {error}")))
 }
 

@@ -1,18 +1,19 @@
 //! Ranged reads of a Parquet file in an object store.
 
+use crate::footer;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
-use parquet::arrow::async_reader::{AsyncFileReader, MetadataSuffixFetch};
+use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes fetched with the footer in the hope that they hold all metadata.
-const FOOTER_BYTES: usize = 64 << 10;
+const FOOTER_BYTES: u64 = 64 << 10;
 
 /// One Parquet file.
 #[derive(Debug, Clone)]
@@ -38,32 +39,49 @@ impl AsyncFileReader for ParquetObject {
 
     fn get_metadata<'a>(
         &'a mut self,
-        options: Option<&'a ArrowReaderOptions>,
+        _options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
-        Box::pin(async move {
-            let reader =
-                ParquetMetaDataReader::new().with_arrow_reader_options(options).with_prefetch_hint(Some(FOOTER_BYTES));
-            Ok(Arc::new(match self.size {
-                Some(size) => reader.load_and_finish(self, size).await?,
-                None => reader.load_via_suffix_and_finish(self).await?,
-            }))
-        })
+        Box::pin(async move { Ok(Arc::new(self.footer().await?)) })
     }
 }
 
-impl MetadataSuffixFetch for &mut ParquetObject {
-    fn fetch_suffix(&mut self, suffix: usize) -> BoxFuture<'_, Result<Bytes>> {
-        Box::pin(async move {
-            let range = Some(GetRange::Suffix(suffix as u64));
-            match self.store.get_opts(&self.path, GetOptions { range, ..GetOptions::default() }).await {
-                Ok(response) => response.bytes().await.map_err(external),
-                Err(object_store::Error::NotSupported { .. }) => {
-                    let size = self.store.head(&self.path).await.map_err(external)?.size;
-                    let begin = size.saturating_sub(suffix as u64);
-                    self.store.get_range(&self.path, begin..size).await.map_err(external)
+impl ParquetObject {
+    /// The footer, with the shape of its schema checked before a recursive decoder sees it.
+    async fn footer(&self) -> Result<ParquetMetaData> {
+        let malformed = |what: String| ParquetError::General(format!("{}: {what}", self.path));
+        let (tail, size) = self.tail().await?;
+        let Some((body, [a, b, c, d, b'P', b'A', b'R', b'1'])) = tail.split_last_chunk::<8>() else {
+            return Err(malformed("it does not end like a Parquet file".to_owned()));
+        };
+        let length = u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+        if length > footer::MAX_FOOTER_BYTES || length + 12 > size {
+            return Err(malformed(format!("a footer of {length} bytes in a file of {size} bytes is not read")));
+        }
+        let bytes = match usize::try_from(length).ok().and_then(|l| body.len().checked_sub(l)) {
+            Some(at) => tail.slice(at..body.len()),
+            None => self.store.get_range(&self.path, size - 8 - length..size - 8).await.map_err(external)?,
+        };
+        footer::decode(&bytes).map_err(malformed)
+    }
+
+    /// The last bytes of the object and its size, in one request where the store reads suffixes.
+    async fn tail(&self) -> Result<(Bytes, u64)> {
+        if self.size.is_none() {
+            let options = GetOptions { range: Some(GetRange::Suffix(FOOTER_BYTES)), ..GetOptions::default() };
+            match self.store.get_opts(&self.path, options).await {
+                Ok(response) => {
+                    let size = response.meta.size;
+                    return Ok((response.bytes().await.map_err(external)?, size));
                 }
-                Err(e) => Err(external(e)),
+                Err(object_store::Error::NotSupported { .. }) => {}
+                Err(error) => return Err(external(error)),
             }
-        })
+        }
+        let size = match self.size {
+            Some(size) => size,
+            None => self.store.head(&self.path).await.map_err(external)?.size,
+        };
+        let begin = size.saturating_sub(FOOTER_BYTES);
+        Ok((self.store.get_range(&self.path, begin..size).await.map_err(external)?, size))
     }
 }
