@@ -12,6 +12,7 @@ pub mod changes;
 pub mod commit;
 pub mod compaction;
 pub mod consumers;
+pub mod conversions;
 pub mod ddl;
 pub mod error;
 pub mod expiry;

@@ -9,6 +9,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_catalog", include_str!("../migrations/0001_catalog.sql")),
     ("0002_maintenance", include_str!("../migrations/0002_maintenance.sql")),
     ("0003_statistics_version", include_str!("../migrations/0003_statistics_version.sql")),
+    ("0004_conversion", include_str!("../migrations/0004_conversion.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

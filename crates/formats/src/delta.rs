@@ -18,7 +18,7 @@ mod target;
 mod time;
 mod write;
 
-pub use source::DeltaSource;
+pub use source::{DeltaSource, schema_text};
 pub use target::{DeltaTarget, DeltaTargetOptions};
 
 /// The folder of the log.

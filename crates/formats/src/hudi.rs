@@ -25,7 +25,8 @@ mod source;
 mod target;
 mod timeline;
 
-pub use source::{HudiOptions, HudiSource};
+pub use partitioning::PartitionPathSpec;
+pub use source::{HudiOptions, HudiSource, schema_text};
 pub use target::HudiTarget;
 
 /// The folder of a table's metadata.

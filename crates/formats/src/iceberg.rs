@@ -16,5 +16,5 @@ mod single_value;
 mod source;
 mod target;
 
-pub use source::{IcebergOptions, IcebergSource};
+pub use source::{IcebergOptions, IcebergSource, schema_text};
 pub use target::{IcebergTarget, IcebergTargetOptions};

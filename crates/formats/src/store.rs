@@ -7,6 +7,11 @@
 //! The process must have installed a rustls crypto provider (`ring`) before the first HTTPS request.
 
 mod config;
+mod confined;
+mod roots;
+
+pub use confined::is_outside;
+pub use roots::Roots;
 
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
 
@@ -46,6 +51,12 @@ pub enum StoreError {
         /// What the store said.
         source: object_store::Error,
     },
+    /// The location is outside what the configuration allows.
+    #[error("`{location}` lies outside the places that this server may read and write")]
+    Outside {
+        /// The object.
+        location: String,
+    },
     /// The location or the configuration cannot be served, however often it is tried.
     #[error("`{location}` cannot be served: {reason}")]
     Unsupported {
@@ -71,6 +82,7 @@ impl StoreError {
         let location = location.to_string();
         match source {
             Error::NotFound { .. } => Self::NotFound { location },
+            _ if is_outside(&source) => Self::Outside { location },
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::Denied { location, source },
             Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
                 Self::Conflict { location, source }
@@ -112,27 +124,41 @@ impl Object {
 #[derive(Debug)]
 pub struct Stores {
     config: StoreConfig,
+    roots: Option<Arc<Roots>>,
     clients: Mutex<HashMap<Root, Arc<dyn ObjectStore>>>,
 }
 
 impl Stores {
     /// No clients yet.
     pub fn new(config: StoreConfig) -> Self {
-        Self { config, clients: Mutex::default() }
+        Self { config, roots: None, clients: Mutex::default() }
+    }
+
+    /// No clients yet; what lies outside `roots` can neither be read nor written nor listed through any of them, whoever
+    /// names it: a request, or the metadata of a table.
+    pub fn confined(config: StoreConfig, roots: Arc<Roots>) -> Self {
+        Self { config, roots: Some(roots), clients: Mutex::default() }
     }
 
     /// The object at `location`, which need not exist; nothing is requested from the store.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] when the configuration does not allow or complete the location.
+    /// [`StoreError::Outside`] for a location outside the roots, [`StoreError::Unsupported`] when the configuration does
+    /// not complete the location.
     pub fn open(&self, location: &Location) -> Result<Object, StoreError> {
+        if self.roots.as_ref().is_some_and(|roots| !roots.covers(location)) {
+            return Err(StoreError::Outside { location: location.to_string() });
+        }
         let unsupported = |reason: String| StoreError::Unsupported { location: location.to_string(), reason };
         let path = Path::parse(location.key()).map_err(|e| unsupported(e.to_string()))?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let store = match clients.get(location.root()) {
             Some(store) => Arc::clone(store),
             None => {
-                let store = self.connect(location.root()).map_err(unsupported)?;
+                let mut store = self.connect(location.root()).map_err(unsupported)?;
+                if let Some(roots) = &self.roots {
+                    store = confined::wrap(store, location.root().clone(), Arc::clone(roots));
+                }
                 clients.insert(location.root().clone(), Arc::clone(&store));
                 store
             }
@@ -183,6 +209,9 @@ impl Stores {
                 if let Some(key) = &gcs.service_account_key {
                     builder = builder.with_service_account_key(key.expose());
                 }
+                if let Some(token) = &gcs.oauth2_token {
+                    builder = builder.with_bearer_token(token.expose());
+                }
                 if gcs.anonymous {
                     builder = builder.with_skip_signature(true);
                 }
@@ -209,6 +238,13 @@ impl Stores {
                 }
                 if let Some(key) = &azure.access_key {
                     builder = builder.with_access_key(key.expose());
+                }
+                if let Some(token) = &azure.oauth2_token {
+                    builder = builder.with_bearer_token_authorization(token.expose());
+                }
+                if let Some(sas) = &azure.sas_token {
+                    let pairs = url::form_urlencoded::parse(sas.expose().trim_start_matches('?').as_bytes());
+                    builder = builder.with_sas_authorization(pairs.into_owned().collect::<Vec<_>>());
                 }
                 Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
             }

@@ -10,6 +10,7 @@
 
 mod engine;
 mod error;
+mod named;
 mod parquet_reader;
 mod root;
 mod source;
@@ -19,6 +20,7 @@ mod watermark;
 pub(crate) use engine::refuse_deletes;
 pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
+pub use named::Named;
 pub use parquet_reader::ParquetObject;
 pub use root::{Listed, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;

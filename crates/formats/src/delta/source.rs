@@ -53,6 +53,15 @@ pub(super) async fn definition_of(root: &TableRoot, segment: &Segment) -> Result
     Ok(definition)
 }
 
+/// `schemaString` of the newest version of the table at `root`.
+///
+/// # Errors
+/// As [`log::newest`] and [`Error::Malformed`] for a log without a definition.
+pub async fn schema_text(root: &TableRoot) -> Result<String> {
+    let (segment, _) = log::newest(root).await?;
+    Ok(definition_of(root, &segment).await?.metadata.schema_string)
+}
+
 async fn define(root: &TableRoot, segment: &Segment) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
     let mut header = Header::default();
     let mut files = std::pin::pin!(root.get_all(segment.newest_first()));

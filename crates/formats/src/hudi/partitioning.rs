@@ -16,6 +16,70 @@ use hoglake_model::FieldId;
 use hoglake_model::table::{Field, PartitionField, PartitionSpec, Primitive, Schema, Transform, Value};
 use percent_encoding::percent_decode_str;
 
+/// What somebody says about the partition paths of a table, in the words of Apache XTable's `partitionSpec`:
+/// `column:TYPE` or `column:TYPE:FORMAT`, separated by commas, where TYPE is `VALUE`, `YEAR`, `MONTH`, `DAY` or `HOUR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionPathSpec {
+    fields: String,
+    format: Option<String>,
+}
+
+impl std::str::FromStr for PartitionPathSpec {
+    type Err = String;
+
+    /// # Errors
+    /// A sentence that names the part that does not fit, and the form.
+    fn from_str(text: &str) -> Result<Self, String> {
+        const FORM: &str = "write column:VALUE, or column:DAY:yyyy-MM-dd (YEAR, MONTH, DAY or HOUR with the format of \
+                            the path), separated by commas";
+        let mut fields = Vec::new();
+        let mut format = None;
+        for part in text.split(',').map(str::trim) {
+            let mut words = part.splitn(3, ':').map(str::trim);
+            let (column, kind, shape) = (words.next().unwrap_or_default(), words.next(), words.next());
+            let kind = kind.unwrap_or_default().to_ascii_uppercase();
+            let letters = |shape: &str| shape.chars().filter(char::is_ascii_alphabetic).collect::<String>();
+            let expected = match kind.as_str() {
+                "VALUE" => None,
+                "YEAR" => Some("yyyy"),
+                "MONTH" => Some("yyyyMM"),
+                "DAY" => Some("yyyyMMdd"),
+                "HOUR" => Some("yyyyMMddHH"),
+                _ => return Err(format!("`{part}` is no partition: {FORM}")),
+            };
+            match (expected, shape) {
+                _ if column.is_empty() => return Err(format!("`{part}` names no column: {FORM}")),
+                (None, None) => fields.push(format!("{column}:SIMPLE")),
+                (None, Some(_)) => return Err(format!("`{part}`: VALUE has no format; {FORM}")),
+                (Some(expected), Some(shape)) if letters(shape) == expected => {
+                    if format.as_deref().is_some_and(|other| other != shape) {
+                        return Err("two columns with different time formats cannot be read".to_owned());
+                    }
+                    format = Some(shape.to_owned());
+                    fields.push(format!("{column}:TIMESTAMP"));
+                }
+                (Some(expected), _) => {
+                    return Err(format!("`{part}`: the format must have the letters {expected} in this order"));
+                }
+            }
+        }
+        Ok(Self { fields: fields.join(","), format })
+    }
+}
+
+impl PartitionPathSpec {
+    /// Makes a table's properties say what this says.
+    pub(super) fn replace(&self, properties: &mut Properties) {
+        let mut set = |key: &str, value: &str| drop(properties.0.insert(key.to_owned(), value.to_owned()));
+        set("hoodie.table.partition.fields", &self.fields);
+        set("hoodie.table.keygenerator.type", "CUSTOM");
+        if let Some(format) = &self.format {
+            set("hoodie.keygen.timebased.output.dateformat", format);
+            set("hoodie.keygen.timebased.output.timezone", "UTC");
+        }
+    }
+}
+
 /// How partition paths become partition values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Partitioning {
@@ -244,6 +308,25 @@ mod tests {
         assert!(tuple("x/y").unwrap_err().contains("`a`") && tuple("1/2/3").is_err() && tuple("").is_err());
         let (single, _) = infer("hoodie.table.partition.fields=p", &[("p", Primitive::String)]);
         assert_eq!(single.tuple("a/b/c"), Ok(vec![Some(Value::String("a/b/c".into()))]));
+    }
+
+    #[test]
+    fn what_somebody_says_of_the_paths_replaces_the_properties() {
+        let apply = |spec: &str, columns: &[(&str, Primitive)]| {
+            let mut properties = Properties::parse("p", b"hoodie.table.partition.fields=x").unwrap();
+            spec.parse::<PartitionPathSpec>().unwrap().replace(&mut properties);
+            let fields =
+                columns.iter().zip(1..).map(|((name, ty), id)| Field::optional(id, *name, (*ty).into())).collect();
+            Partitioning::infer(&properties, &mut Schema { fields, identifier_fields: Vec::new() }).0
+        };
+        let found = apply("level:VALUE", &[("level", Primitive::Int)]);
+        assert_eq!(found.tuple("level=3"), Ok(vec![Some(Value::Int(3))]));
+        let found = apply("at:DAY:yyyy-MM-dd, level:value", &[("at", Primitive::Timestamp), ("level", Primitive::Int)]);
+        assert_eq!(found.spec.fields[0].transform, Transform::Day);
+        assert_eq!(found.tuple("1970-01-03/7"), Ok(vec![Some(Value::Date(2)), Some(Value::Int(7))]));
+        for bad in ["", "level", "level:X", ":VALUE", "level:VALUE:x", "at:DAY", "at:DAY:yyyy", "a:VALUE,,b:VALUE"] {
+            assert!(bad.parse::<PartitionPathSpec>().is_err(), "{bad}");
+        }
     }
 
     #[test]

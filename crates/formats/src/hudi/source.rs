@@ -5,7 +5,7 @@ use super::avro_schema::{self, META_FIELDS};
 use super::commit::CommitMetadata;
 use super::file_group::{BaseFile, FileGroups, Slice};
 use super::metadata_table;
-use super::partitioning::Partitioning;
+use super::partitioning::{PartitionPathSpec, Partitioning};
 use super::properties::Properties;
 use super::replay::Replay;
 use super::timeline::{self, Instant, Timeline};
@@ -39,6 +39,8 @@ pub struct HudiOptions {
     pub read_optimised: bool,
     /// List folders even where the metadata table lists the files.
     pub ignore_metadata_table: bool,
+    /// How partition paths become partition columns, in place of what the table's properties say.
+    pub partition_spec: Option<PartitionPathSpec>,
 }
 
 /// A Hudi table.
@@ -47,6 +49,15 @@ pub struct HudiSource {
     pub(super) options: HudiOptions,
     opened: OnceCell<Opened>,
     slices: OnceCell<Vec<Slice>>,
+}
+
+/// The Avro schema of the table at `root`, as its newest commit has it; empty when no commit names one.
+///
+/// # Errors
+/// As [`Source::head`].
+pub async fn schema_text(root: &TableRoot) -> Result<String> {
+    let source = HudiSource::new(root.clone(), HudiOptions::default());
+    Ok(source.schema_text().await?.unwrap_or_default())
 }
 
 /// What the properties and the timeline say.
@@ -81,8 +92,11 @@ impl HudiSource {
                 detail: format!("{place} does not exist"),
             });
         };
-        let properties = Properties::parse(&place, &bytes)?;
+        let mut properties = Properties::parse(&place, &bytes)?;
         let layout = properties.check(&place)?;
+        if let Some(spec) = &self.options.partition_spec {
+            spec.replace(&mut properties);
+        }
         let timeline = Timeline::read(&self.root, FOLDER, &properties, layout).await?;
         let mut schema = self.schema(&properties, &timeline, None).await?;
         let (partitioning, warnings) = Partitioning::infer(&properties, &mut schema);
@@ -109,6 +123,17 @@ impl HudiSource {
             let _ = self.slices.set(slices);
         }
         Ok(opened)
+    }
+
+    /// The Avro schema that the newest commit wrote with, as its text.
+    async fn schema_text(&self) -> Result<Option<String>> {
+        let opened = self.opened().await?;
+        for instant in opened.timeline.writes().rev() {
+            if let Some(text) = CommitMetadata::read(&self.root, instant).await?.schema() {
+                return Ok(Some(text.to_owned()));
+            }
+        }
+        Ok(opened.properties.get("hoodie.table.create.schema").map(str::to_owned))
     }
 
     /// The schema of the table after `at`, or of its head: what the newest commit that names one wrote with.

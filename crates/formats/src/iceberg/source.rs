@@ -47,6 +47,20 @@ pub struct IcebergSource {
     positions: PositionCache,
 }
 
+/// The current schema in one metadata file of the table at `root`, as JSON text.
+///
+/// # Errors
+/// [`Error::Malformed`] for a file without its current schema; as the store.
+pub async fn schema_text(root: &TableRoot, metadata_path: &str) -> Result<String> {
+    let location = Location::parse(metadata_path)?;
+    let bytes = root.read(&root.file_path(&location), None).await?;
+    let metadata = TableMetadata::parse(metadata_path, &bytes)?;
+    let current =
+        metadata.schemas.iter().find(|schema| super::metadata::schema_id(schema) == metadata.current_schema_id);
+    let current = current.ok_or_else(|| Error::malformed(metadata_path, "it does not hold its current schema"))?;
+    Ok(current.to_string())
+}
+
 #[derive(Debug)]
 struct Head {
     root: TableRoot,

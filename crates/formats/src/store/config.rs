@@ -75,6 +75,8 @@ pub struct GcsConfig {
     pub endpoint: Option<String>,
     /// Service account key, as JSON.
     pub service_account_key: Option<Secret>,
+    /// A bearer token, in place of a key.
+    pub oauth2_token: Option<Secret>,
     /// Send no credentials at all.
     pub anonymous: bool,
 }
@@ -86,6 +88,10 @@ pub struct AzureConfig {
     pub account: Option<String>,
     /// Shared key of the account.
     pub access_key: Option<Secret>,
+    /// A shared access signature, as its query text, in place of a key.
+    pub sas_token: Option<Secret>,
+    /// A bearer token, in place of a key.
+    pub oauth2_token: Option<Secret>,
     /// Another endpoint than Azure's, with its scheme.
     pub endpoint: Option<String>,
 }
