@@ -61,6 +61,39 @@ create table consumer_offset
   constraint consumer_offset_pkey PRIMARY KEY (catalog_id, consumer_id, table_uuid)
   CREATE INDEX consumer_offset_by_snapshot ON consumer_offset USING btree (catalog_id, committed_snapshot)
 
+create table conversion
+  conversion_id uuid not null
+  is_background boolean not null
+  is_private boolean not null
+  actor text not null
+  request_id text not null
+  source text not null
+  request json
+  state text not null
+  server_id uuid
+  fence bigint not null default 0
+  attempts integer not null default 0
+  leased_until timestamp with time zone
+  created_at timestamp with time zone not null default clock_timestamp()
+  started_at timestamp with time zone
+  finished_at timestamp with time zone
+  status smallint
+  answer json
+  constraint background_conversions_say_what_to_do CHECK ((is_background = (request IS NOT NULL)))
+  constraint conversion_pkey PRIMARY KEY (conversion_id)
+  constraint conversion_states CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'finished'::text])))
+  constraint finished_conversions_have_an_answer CHECK (((state = 'finished'::text) = ((finished_at IS NOT NULL) AND (status IS NOT NULL) AND (answer IS NOT NULL))))
+  constraint running_conversions_have_a_server CHECK (((state <> 'running'::text) OR ((server_id IS NOT NULL) AND (leased_until IS NOT NULL))))
+  CREATE INDEX conversion_finished ON conversion USING btree (finished_at) WHERE (state = 'finished'::text)
+  CREATE INDEX conversion_open ON conversion USING btree (created_at) WHERE (state <> 'finished'::text)
+
+create table conversion_claim
+  place bytea not null
+  conversion_id uuid not null
+  constraint conversion_claim_conversion_id_fkey FOREIGN KEY (conversion_id) REFERENCES conversion(conversion_id) ON DELETE CASCADE
+  constraint conversion_claim_pkey PRIMARY KEY (place)
+  CREATE INDEX conversion_claim_by_conversion ON conversion_claim USING btree (conversion_id)
+
 create table data_file
   catalog_id bigint not null
   data_file_id bigint not null
