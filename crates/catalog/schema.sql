@@ -3,6 +3,8 @@
 create type change_kind as enum ('namespace_created', 'namespace_dropped', 'table_created', 'table_dropped', 'table_altered', 'table_inserted_into', 'table_deleted_from', 'table_compacted', 'view_created', 'view_dropped');
 create type column_type as enum ('boolean', 'int', 'long', 'float', 'double', 'decimal', 'date', 'time', 'timestamp', 'timestamptz', 'string', 'uuid', 'binary');
 create type partition_transform as enum ('identity', 'bucket', 'year', 'month', 'day', 'hour');
+create type publication_format as enum ('arrow_ipc', 'json');
+create type publication_state as enum ('pending', 'active', 'halted');
 create type removal_kind as enum ('data', 'delete');
 create type removal_outcome as enum ('deleted', 'absent', 'registered');
 create type removal_reason as enum ('snapshot_expiry', 'table_drop', 'compaction_staging');
@@ -294,6 +296,32 @@ create table partition_total with (fillfactor=80)
   dv_count bigint not null
   constraint partition_total_pkey PRIMARY KEY (catalog_id, table_id, spec_id, tuple)
   CREATE INDEX partition_total_by_debt ON partition_total USING btree (catalog_id, small_file_count DESC) WHERE (small_file_count > 0)
+
+create table publication with (fillfactor=50)
+  catalog_id bigint not null
+  publication_id bigint not null generated always as identity
+  name text not null
+  table_id bigint not null
+  table_uuid uuid not null
+  bootstrap_servers text not null
+  topic text not null
+  format publication_format not null
+  tombstones boolean not null default false
+  state publication_state not null default 'pending'::publication_state
+  last_error text
+  created_at timestamp with time zone not null default clock_timestamp()
+  holder uuid
+  fence bigint not null default 0
+  lease_until timestamp with time zone not null default '-infinity'::timestamp with time zone
+  constraint publication_bootstrap_servers_check CHECK ((bootstrap_servers <> ''::text))
+  constraint publication_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
+  constraint publication_catalog_id_table_id_fkey FOREIGN KEY (catalog_id, table_id) REFERENCES table_identity(catalog_id, table_id)
+  constraint publication_halts_say_why CHECK (((state <> 'halted'::publication_state) OR (last_error IS NOT NULL)))
+  constraint publication_name UNIQUE (catalog_id, name)
+  constraint publication_name_check CHECK ((name ~ '^[A-Za-z_][A-Za-z0-9_-]{0,115}$'::text))
+  constraint publication_pkey PRIMARY KEY (catalog_id, publication_id)
+  constraint publication_tombstones_are_json CHECK (((NOT tombstones) OR (format = 'json'::publication_format)))
+  constraint publication_topic_check CHECK ((topic ~ '^[a-zA-Z0-9._-]{1,249}$'::text))
 
 create table snapshot
   catalog_id bigint not null

@@ -29,6 +29,7 @@ pub mod namespaces;
 pub mod options;
 pub mod partition_totals;
 pub mod probe;
+pub mod publications;
 pub mod removals;
 pub mod runs;
 pub mod scan;

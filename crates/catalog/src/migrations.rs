@@ -10,6 +10,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_maintenance", include_str!("../migrations/0002_maintenance.sql")),
     ("0003_statistics_version", include_str!("../migrations/0003_statistics_version.sql")),
     ("0004_conversion", include_str!("../migrations/0004_conversion.sql")),
+    ("0005_publications", include_str!("../migrations/0005_publications.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

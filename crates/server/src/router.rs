@@ -56,11 +56,11 @@ pub fn operations() -> Vec<Operation> {
         get("/v1/catalogs/{catalog}/maintenance/runs", "listMaintenanceRuns", api::catalogs::maintenance::runs),
         get("/v1/catalogs/{catalog}/stats/partitions", "getPartitionStats", api::catalogs::stats::partitions::list),
 
-        get("/v1/catalogs/{catalog}/publications", "listPublications", not_implemented),
-        post("/v1/catalogs/{catalog}/publications", "createPublication", not_implemented),
-        get("/v1/catalogs/{catalog}/publications/{publication}", "getPublication", not_implemented),
-        delete("/v1/catalogs/{catalog}/publications/{publication}", "dropPublication", not_implemented),
-        post("/v1/catalogs/{catalog}/publications/{publication}/resume", "resumePublication", not_implemented),
+        get("/v1/catalogs/{catalog}/publications", "listPublications", api::catalogs::publications::list),
+        post("/v1/catalogs/{catalog}/publications", "createPublication", api::catalogs::publications::create),
+        get("/v1/catalogs/{catalog}/publications/{publication}", "getPublication", api::catalogs::publications::get),
+        delete("/v1/catalogs/{catalog}/publications/{publication}", "dropPublication", api::catalogs::publications::drop),
+        post("/v1/catalogs/{catalog}/publications/{publication}/resume", "resumePublication", api::catalogs::publications::resume),
         get("/v1/catalogs/{catalog}/export", "exportCatalog", not_implemented),
 
         get("/v1/info", "getInstanceInfo", api::info::get),

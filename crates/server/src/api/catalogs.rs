@@ -5,6 +5,7 @@ pub mod consumers;
 pub mod maintenance;
 pub mod namespaces;
 pub mod options;
+pub mod publications;
 pub mod snapshots;
 pub mod stats;
 

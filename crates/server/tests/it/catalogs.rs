@@ -4,6 +4,7 @@
 mod consumers;
 mod namespaces;
 mod options;
+mod publications;
 mod snapshots;
 
 use crate::stage::server;

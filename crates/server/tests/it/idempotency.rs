@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Operations that take no key: they change nothing, or answer 501.
-const WITHOUT_KEY: [&str; 5] =
-    ["runVerify", "createPublication", "dropPublication", "resumePublication", "convertTable"];
+const WITHOUT_KEY: [&str; 2] = ["runVerify", "convertTable"];
 
 /// An operation, how to ask for it, and the action of its audit line.
 type Step = (&'static str, &'static str, String, Value, &'static str);
@@ -22,6 +21,8 @@ fn steps() -> Vec<Step> {
     let file = json!({"path": "s3://b/lake/f", "record_count": 1, "file_size_bytes": 9, "column_stats": []});
     let appends = json!([{"namespace": "ns", "table": "t", "files": [file]}]);
     let ops = json!([{"op": "add_column", "column": {"name": "x", "type": "int"}}]);
+    let sink = json!({"type": "kafka", "bootstrap_servers": "127.0.0.1:1", "topic": "t", "format": "json"});
+    let publication = json!({"name": "p", "namespace": "ns", "table": "t", "sink": sink});
     let path = |tail: &str| format!("{lake}{tail}");
     vec![
         (
@@ -45,6 +46,9 @@ fn steps() -> Vec<Step> {
         ),
         ("createView", "POST", format!("{ns}/views"), json!({"name": "v", "sql": "select 1"}), "view_create"),
         ("dropView", "DELETE", format!("{ns}/views/v"), Value::Null, "view_drop"),
+        ("createPublication", "POST", path("/publications"), publication, "publication_create"),
+        ("resumePublication", "POST", path("/publications/p/resume"), Value::Null, "publication_resume"),
+        ("dropPublication", "DELETE", path("/publications/p"), Value::Null, "publication_drop"),
         ("dropTable", "DELETE", format!("{ns}/tables/t"), Value::Null, "table_drop"),
         ("runExpiry", "POST", path("/maintenance/expire"), Value::Null, "expiry"),
         ("runCompaction", "POST", path("/maintenance/compact"), Value::Null, "compaction"),

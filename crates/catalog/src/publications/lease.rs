@@ -1,0 +1,170 @@
+//! Which server publishes: a lease in the publication's own row, with a fence.
+//!
+//! A server renews everything that it holds in one statement. What it does not get back from that (dropped, halted,
+//! passed to somebody else) it stops; what a dead server held is due when its lease has run out.
+
+use super::KafkaSink;
+use crate::{Catalog, Result};
+use hoglake_model::{CatalogId, SnapshotId, TableId};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A publication that this server publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its catalog,
+    pub catalog: CatalogId,
+    /// and what that is called.
+    pub catalog_name: String,
+    /// The publication.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// The table,
+    pub table: TableId,
+    /// as clients know it.
+    pub table_uuid: Uuid,
+    /// Where the records go.
+    pub sink: KafkaSink,
+    /// The server.
+    pub holder: Uuid,
+    /// Larger than that of every holder before.
+    pub fence: i64,
+    /// Everything up to here is acknowledged.
+    pub committed: SnapshotId,
+}
+
+#[derive(sqlx::FromRow)]
+struct ClaimRow {
+    catalog_id: i64,
+    catalog: String,
+    publication_id: i64,
+    name: String,
+    table_id: i64,
+    table_uuid: Uuid,
+    bootstrap_servers: String,
+    topic: String,
+    format: String,
+    tombstones: bool,
+    holder: Uuid,
+    fence: i64,
+    committed_snapshot: Option<i64>,
+}
+
+impl ClaimRow {
+    fn into_claim(self) -> Result<Claim> {
+        Ok(Claim {
+            catalog: CatalogId(self.catalog_id),
+            catalog_name: self.catalog,
+            id: self.publication_id,
+            table: TableId(self.table_id),
+            table_uuid: self.table_uuid,
+            sink: KafkaSink::stored(self.bootstrap_servers, self.topic, &self.format, self.tombstones)?,
+            holder: self.holder,
+            fence: self.fence,
+            committed: SnapshotId(self.committed_snapshot.ok_or_else(|| {
+                crate::Error::Corrupt(format!("publication {} has no offset; drop it and create it again", self.name))
+            })?),
+            name: self.name,
+        })
+    }
+}
+
+impl Catalog {
+    /// Takes at most `limit` publications that nobody holds, for `duration`.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_claim(&self, holder: Uuid, duration: Duration, limit: i64) -> Result<Vec<Claim>> {
+        let rows: Vec<ClaimRow> = sqlx::query_as(include_str!("../../sql/publication/claim.sql"))
+            .bind(holder)
+            .bind(duration.as_secs_f64())
+            .bind(limit)
+            .fetch_all(self.background_pool())
+            .await?;
+        rows.into_iter().map(ClaimRow::into_claim).collect()
+    }
+
+    /// Prolongs everything that `holder` still holds; the publications with their fences.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_renew(&self, holder: Uuid, duration: Duration) -> Result<Vec<(i64, i64)>> {
+        Ok(sqlx::query_as(include_str!("../../sql/publication/renew.sql"))
+            .bind(holder)
+            .bind(duration.as_secs_f64())
+            .fetch_all(self.background_pool())
+            .await?)
+    }
+
+    /// Gives back one publication of `holder`, or all.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_release(&self, holder: Uuid, publication: Option<i64>) -> Result<()> {
+        sqlx::query(include_str!("../../sql/publication/release.sql"))
+            .bind(holder)
+            .bind(publication)
+            .execute(self.background_pool())
+            .await?;
+        Ok(())
+    }
+
+    /// Records that everything up to `snapshot` is acknowledged. False when the lease is no longer ours: then nothing was
+    /// recorded, and nothing more may be produced.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_advance(&self, claim: &Claim, snapshot: SnapshotId) -> Result<bool> {
+        let moved: Option<i64> = sqlx::query_scalar(include_str!("../../sql/publication/advance.sql"))
+            .bind(claim.catalog.0)
+            .bind(claim.id)
+            .bind(claim.holder)
+            .bind(claim.fence)
+            .bind(snapshot.0)
+            .fetch_optional(self.background_pool())
+            .await?;
+        Ok(moved.is_some())
+    }
+
+    /// Says in a publication's `last_error` what keeps it waiting; it stays ours.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_wait(&self, claim: &Claim, error: &str) -> Result<()> {
+        self.trouble(claim, "pending", error).await
+    }
+
+    /// Halts a publication until somebody resumes it. Its lease ends, its offset stays.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_halt(&self, claim: &Claim, error: &str) -> Result<()> {
+        self.trouble(claim, "halted", error).await
+    }
+
+    async fn trouble(&self, claim: &Claim, state: &str, error: &str) -> Result<()> {
+        sqlx::query(include_str!("../../sql/publication/trouble.sql"))
+            .bind(claim.catalog.0)
+            .bind(claim.id)
+            .bind(claim.holder)
+            .bind(claim.fence)
+            .bind(state)
+            // Postgres stores no NUL
+            .bind(error.replace('\0', ""))
+            .execute(self.background_pool())
+            .await?;
+        Ok(())
+    }
+
+    /// The newest snapshots of `catalogs`.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn publication_heads(&self, catalogs: &[i64]) -> Result<Vec<(i64, i64)>> {
+        Ok(sqlx::query_as(include_str!("../../sql/publication/heads.sql"))
+            .bind(catalogs)
+            .fetch_all(self.background_pool())
+            .await?)
+    }
+}
