@@ -1,4 +1,4 @@
-"""The contract, as a judge: every answer of the server is held against openapi/catalog.yaml.
+"""The contracts, as judges: every answer of the server is held against openapi/catalog.yaml or openapi/conversion.yaml.
 
 The judge is stricter than the contract's readers need to be: a field that the contract does not name is a fault, and so is
 a missing X-Request-Id. It also keeps a record of which operations were answered with which status, so that a run can tell
@@ -51,7 +51,7 @@ class Operation:
         self.id = raw["operationId"]
         self.path, self.method, self.raw = path, method.upper(), raw
         pattern = re.sub(r"\{[^}]+\}", "[^/]+", path)
-        self.pattern = re.compile(f"^{PREFIX}{pattern}$")
+        self.pattern = re.compile(f"^{contract.prefix}{pattern}$")
         self.parameters = [contract.resolve(p) for p in raw.get("parameters", [])]
         self.responses = {status: contract.resolve(r) for status, r in raw["responses"].items()}
 
@@ -65,8 +65,10 @@ class Operation:
 
 
 class Contract:
-    def __init__(self) -> None:
-        self.document = load()
+    def __init__(self, name: str = "catalog", error: str = "ApiError") -> None:
+        self.document = load(name)
+        self.prefix = self.document["servers"][0]["url"].rstrip("/")
+        self.error = error
         self.components = {
             closed: as_json_schema(copy.deepcopy(self.document["components"]["schemas"]), closed=closed)
             for closed in (False, True)
@@ -116,16 +118,16 @@ class Contract:
             breach("no X-Request-Id")
         if 300 <= status < 400 and status != 304:
             breach("the contract has no redirects")
-        if not raw_path.startswith(PREFIX + "/") or raw_path.startswith(PREFIX + "/conversion/"):
+        if not raw_path.startswith(PREFIX + "/"):
             return
         operation = self.find(method, raw_path)
         if operation is None:
             if status not in (404, 405):
                 breach("no such operation in the contract")
-            self._judge_json("ApiError", {"$ref": "#/components/schemas/ApiError"}, headers, json, breach)
+            self._judge_json(self.error, {"$ref": f"#/components/schemas/{self.error}"}, headers, json, breach)
             return
         self.seen[operation.id].add(status)
-        response = operation.responses.get(str(status))
+        response = operation.responses.get(str(status)) or operation.responses.get("default")
         if response is None:
             breach(f"{operation.id} does not declare this status")
         content = response.get("content")
@@ -155,12 +157,14 @@ class Contract:
 
 
 CONTRACT = Contract()
+CONVERSION = Contract("conversion", "ErrorModel")
 
 
 def judged(response) -> None:
-    """An httpx response hook: reads the answer and holds it against the contract."""
+    """An httpx response hook: reads the answer and holds it against its contract."""
     response.read()
     raw_path = response.request.url.raw_path.split(b"?")[0].decode("ascii")
-    CONTRACT.judge(
+    contract = CONVERSION if f"{raw_path}/".startswith(f"{PREFIX}/conversion/") else CONTRACT
+    contract.judge(
         response.request.method, raw_path, response.status_code, response.headers, response.content, response.json
     )

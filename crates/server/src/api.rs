@@ -7,6 +7,7 @@
 mod answer;
 pub mod at;
 pub mod catalogs;
+pub mod conversion;
 pub mod error;
 pub mod extract;
 pub mod info;

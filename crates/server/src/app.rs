@@ -3,6 +3,7 @@
 use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::conversion::service::Converter;
 use crate::health::Health;
 use crate::worker::Worker;
 use hoglake_catalog::Catalog;
@@ -25,6 +26,8 @@ pub struct Parts {
     pub audit: Audit,
     /// Background work, for requests that ask for some.
     pub worker: Worker,
+    /// Conversion between table formats.
+    pub converter: Converter,
     /// Probes of the database.
     pub health: Health,
     /// What `/metrics` shows.

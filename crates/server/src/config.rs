@@ -5,6 +5,7 @@
 
 pub mod auth;
 pub mod commit;
+pub mod conversion;
 pub mod database;
 pub mod http;
 pub mod log;
@@ -32,6 +33,9 @@ pub struct Config {
     /// The object store.
     #[command(flatten)]
     pub s3: s3::S3Config,
+    /// Conversion over REST.
+    #[command(flatten)]
+    pub conversion: conversion::ConversionConfig,
     /// Background work.
     #[command(flatten)]
     pub maintenance: maintenance::MaintenanceConfig,
@@ -68,6 +72,7 @@ impl Config {
         self.http.check()?;
         self.database.check()?;
         self.s3.check()?;
+        self.conversion.check()?;
         self.auth.check(self.http.address())
     }
 }

@@ -1,7 +1,15 @@
 //! Conversion between table formats, as the command line and the API ask for it: places, formats, options.
 
+pub mod failure;
+pub mod preference;
+pub mod request;
+pub mod run;
+pub mod service;
+pub mod settings;
+
+use failure::Failure;
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
-use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
+use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget, PartitionPathSpec};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::parquet_directory::{ParquetDirectoryOptions, ParquetDirectorySource};
 use hoglake_formats::store::Stores;
@@ -48,6 +56,8 @@ impl Place {
 pub struct SourceOptions {
     /// Read merge-on-read Hudi tables without their log files.
     pub read_optimised: bool,
+    /// How partition paths of Hudi tables become partition columns, in place of what their properties say.
+    pub partition_spec: Option<PartitionPathSpec>,
 }
 
 /// How to write targets.
@@ -55,6 +65,23 @@ pub struct SourceOptions {
 pub struct TargetOptions {
     /// How long snapshots are kept, in milliseconds; the formats' own defaults when absent.
     pub retention_ms: Option<i64>,
+    /// After how many commits a Delta target gets a checkpoint; its own default when absent.
+    pub checkpoint_interval: Option<i64>,
+}
+
+/// `SubmittedConversionResponse` of the contract.
+fn submitted(id: uuid::Uuid) -> serde_json::Value {
+    serde_json::json!({"conversion-id": id})
+}
+
+/// What becomes of a job whose server ended, and the credentials of its request with it.
+fn lost_credentials() -> Failure {
+    Failure::new(
+        500,
+        "conversion_interrupted",
+        "the server that did this conversion ended, and the credentials of the request, which were in its memory only, \
+         went with it; send the request again",
+    )
 }
 
 /// The table formats that have metadata at `root`, a directory of Parquet files only if nothing else is there.
@@ -86,7 +113,7 @@ pub async fn detect(root: &TableRoot) -> Result<Vec<TableFormat>> {
 ///
 /// # Errors
 /// [`Error::Access`] when the location is not allowed, [`Error::NotATable`] for a format that is no file format.
-pub fn source(
+pub fn open_source(
     format: TableFormat,
     stores: &Arc<Stores>,
     place: &Place,
@@ -101,7 +128,14 @@ pub fn source(
         }
         TableFormat::Hudi => {
             let read_optimised = options.read_optimised;
-            Box::new(HudiSource::new(root, HudiOptions { read_optimised, ..HudiOptions::default() }))
+            Box::new(HudiSource::new(
+                root,
+                HudiOptions {
+                    read_optimised,
+                    partition_spec: options.partition_spec.clone(),
+                    ..HudiOptions::default()
+                },
+            ))
         }
         TableFormat::Parquet => Box::new(ParquetDirectorySource::new(root, ParquetDirectoryOptions::default())),
         TableFormat::Hoglake => {
@@ -118,7 +152,7 @@ pub fn source(
 ///
 /// # Errors
 /// [`Error::Access`] when the location is not allowed, [`Error::Unsupported`] for a format that is not written.
-pub fn target(
+pub fn open_target(
     format: TableFormat,
     stores: &Arc<Stores>,
     root: &Location,
@@ -133,6 +167,7 @@ pub fn target(
         }
         TableFormat::Delta => {
             let mut own = DeltaTargetOptions::default();
+            own.checkpoint_interval = options.checkpoint_interval.unwrap_or(own.checkpoint_interval);
             own.log_retention_ms = options.retention_ms.unwrap_or(own.log_retention_ms);
             Box::new(DeltaTarget::new(table, own))
         }

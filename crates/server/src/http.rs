@@ -1,6 +1,7 @@
 //! The manners of HTTP: request ids, JSON for every failure, compression, patience with slow clients, shutdown.
 
 mod drain;
+mod error_model;
 mod listener;
 mod observe;
 mod patience;
@@ -26,6 +27,7 @@ pub fn with_manners<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Rout
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(error_model::translate))
         .layer(CompressionLayer::new().gzip(true).zstd(true).quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(observe::observe))
 }

@@ -39,6 +39,12 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("hoglake_commit_queue_depth", "Requests that wait for the group committer, by catalog id");
     describe_histogram!("hoglake_request_queue_wait_seconds", "Wait of a commit or DDL for the group committer");
     describe_counter!("hoglake_requests_shed_total", "Requests answered 503 instead of waiting on, by reason");
+    describe_counter!("hoglake_conversions_total", "Targets of conversions over REST, by formats and result");
+    describe_histogram!("hoglake_conversion_duration_seconds", "Time of conversions over REST, all targets together");
+    describe_gauge!("hoglake_conversion_jobs", "Conversions that wait and run on all servers together");
+    describe_gauge!("hoglake_conversion_oldest_waiting_seconds", "Age of the oldest conversion that waits");
+    describe_counter!("hoglake_conversion_takeovers_total", "Conversions taken over from a server that ended");
+    describe_counter!("hoglake_conversion_jobs_lost_total", "Conversions whose credentials went with their server");
     describe_gauge!("hoglake_build_info", "Always 1; the version is a label");
     describe_gauge!("process_resident_memory_bytes", "Resident memory of the server, without Postgres");
     gauge!("hoglake_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -65,8 +65,8 @@ pub fn operations() -> Vec<Operation> {
 
         get("/v1/info", "getInstanceInfo", api::info::get),
 
-        post("/v1/conversion/table", "convertTable", not_implemented),
-        get("/v1/conversion/table/{conversion-id}", "getConversionStatus", not_implemented),
+        post("/v1/conversion/table", "convertTable", api::conversion::convert),
+        get("/v1/conversion/table/{conversion-id}", "getConversionStatus", api::conversion::status),
     ]
 }
 

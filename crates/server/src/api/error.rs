@@ -19,6 +19,10 @@ pub struct ApiError {
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
+/// What a failed request was told, as an extension of its answer, for those who put it into other words.
+#[derive(Debug, Clone)]
+pub struct Told(pub Refusal);
+
 /// The body of every failed request.
 #[derive(Serialize)]
 struct Body<'a> {
@@ -98,6 +102,7 @@ impl IntoResponse for ApiError {
             }
             _ => {}
         }
+        response.extensions_mut().insert(Told(self.refusal));
         response
     }
 }

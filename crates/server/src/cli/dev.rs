@@ -6,7 +6,7 @@ use super::parse;
 use super::serve::{Server, bind, runtime, stop_signal};
 use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
-use crate::dev::object_store::{self, ACCESS_KEY, REGION, SECRET_KEY};
+use crate::dev::object_store::{self, ACCESS_KEY, BUCKET, REGION, SECRET_KEY};
 use crate::dev::welcome::Welcome;
 use crate::{http, logging};
 use clap::CommandFactory;
@@ -80,6 +80,10 @@ impl Dev {
         s3.s3_access_key = ACCESS_KEY.parse().ok();
         s3.s3_secret_key = SECRET_KEY.parse().ok();
         s3.s3_path_style = true;
+        let roots = &mut self.config.conversion.conversion_roots;
+        if roots.is_empty() {
+            roots.push(format!("s3://{BUCKET}/"));
+        }
         Ok(self.config.check()?)
     }
 }

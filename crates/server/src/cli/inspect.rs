@@ -43,14 +43,19 @@ impl Inspect {
             };
             let mut tables = Vec::new();
             for format in formats {
-                let source = conversion::source(format, &stores, &place, &SourceOptions { read_optimised: true });
+                let source = conversion::open_source(
+                    format,
+                    &stores,
+                    &place,
+                    &SourceOptions { read_optimised: true, ..SourceOptions::default() },
+                );
                 let source = source.map_err(|e| Failure::at(what(), e))?;
                 let mut table = describe(source.as_ref()).await.map_err(|e| Failure::at(what(), e))?;
                 let head = source.head().await.map_err(|e| Failure::at(what(), e))?;
                 let mut losses = serde_json::Map::new();
                 for target in [TableFormat::Iceberg, TableFormat::Delta].into_iter().filter(|t| *t != format) {
                     let options = TargetOptions::default();
-                    let target_table = conversion::target(target, &stores, &place.root, &options);
+                    let target_table = conversion::open_target(target, &stores, &place.root, &options);
                     let target_table = target_table.map_err(|e| Failure::at(what(), e))?;
                     let items: Vec<_> = target_table.unsupported(&head).iter().map(ToString::to_string).collect();
                     losses.insert(target.as_str().to_owned(), json!(items));

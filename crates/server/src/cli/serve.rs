@@ -8,6 +8,7 @@ use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
+use crate::conversion::service::{self, Converter};
 use crate::health::Health;
 use crate::worker::driver::Driver;
 use crate::worker::{self, Worker};
@@ -116,7 +117,9 @@ impl Server {
             audit: audit.clone(),
             settings: config.maintenance.clone(),
         });
-        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, worker, health, metrics }))))
+        let conversion = config.conversion.clone();
+        let converter = Converter::new(catalog.clone(), audit.clone(), conversion, config.store_config())?;
+        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, worker, converter, health, metrics }))))
     }
 
     /// Serves until `stop`, then answers what was accepted and closes the database.
@@ -126,8 +129,10 @@ impl Server {
             tracing::info!(%address, "listening");
         }
         let driver = Driver::start(&app.worker);
+        let conversions = service::Driver::start(&app.converter);
         http::serve(listener, router::router(&app), &app.config.http, stop).await;
         driver.stop().await;
+        conversions.stop(app.config.http.shutdown_timeout_ms).await;
         // Accepted commits finish here; a database that hangs must not keep the process for ever.
         if tokio::time::timeout(app.config.http.shutdown_timeout_ms, app.catalog.close()).await.is_err() {
             tracing::warn!("the database did not let go of its connections in time");

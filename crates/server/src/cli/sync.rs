@@ -123,10 +123,13 @@ impl Sync {
         };
         let options =
             sync::Options { mode: if self.full { Mode::Full } else { Mode::Incremental }, dry_run: self.dry_run };
-        let target_options = TargetOptions { retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)) };
+        let target_options = TargetOptions {
+            retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)),
+            ..TargetOptions::default()
+        };
         for target_format in all.target_formats.iter().copied().filter(|t| *t != format) {
             let outcome = async {
-                let mut target = conversion::target(target_format, stores, &root, &target_options)?;
+                let mut target = conversion::open_target(target_format, stores, &root, &target_options)?;
                 sync::sync(source.as_ref(), target.as_mut(), &options).await
             };
             lines.push(line(target_format, outcome.await.map_err(|e| e.to_string())));
@@ -159,8 +162,8 @@ impl Sync {
                 }
             }
         };
-        let options = SourceOptions { read_optimised: self.read_optimised };
-        let source = conversion::source(format, stores, &place, &options).map_err(|e| e.to_string())?;
+        let options = SourceOptions { read_optimised: self.read_optimised, ..SourceOptions::default() };
+        let source = conversion::open_source(format, stores, &place, &options).map_err(|e| e.to_string())?;
         let root = match &self.target_path {
             Some(path) => hoglake_model::Location::parse(&absolute(path)).map_err(|e| e.detail)?,
             None => place.root,
