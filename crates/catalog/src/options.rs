@@ -87,6 +87,8 @@ impl Options {
         let options = self.connect_options()?.options([
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
+            ("enable_bitmapscan", "off"),
+            ("enable_material", "off"),
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);

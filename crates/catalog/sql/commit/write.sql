@@ -9,6 +9,7 @@
 -- statistics:           $26 file ids bigint[], $27 field ids, $28 value counts, $29 null counts, $30 NaN counts,
 --                       $31 sizes, $32 lower bounds, $33 upper bounds, each text[] of array literals
 -- idempotency keys:     $34 keys text[], $35 request hashes bytea[], $36 responses text[], $37 snapshot ids bigint[]
+-- The limit on the table counters keeps them probed by key: the planner then expects one row of what is asked for.
 -- Returns one row: this transaction's id and the time of its snapshots, by which it is found again after a crash.
 with head as (
   update catalog
@@ -42,7 +43,8 @@ with head as (
       record_count = w.record_count,
       file_count = c.file_count + w.files_added,
       file_size_bytes = w.file_size_bytes
-  from unnest($21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[])
+  from (select * from unnest($21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[])
+        limit cardinality($21))
     as w(table_id, next_row_id, record_count, files_added, file_size_bytes)
   where c.catalog_id = $1 and c.table_id = w.table_id
 ), statistics as (
