@@ -3,7 +3,7 @@
 use super::database::Database;
 use super::failure::Failure;
 use super::parse;
-use super::serve::{Server, bind, runtime, stop_signal};
+use super::serve::{GOODBYE, Server, bind, runtime, stop_signal};
 use crate::config::log::AuditPlace;
 use crate::config::{self, Config};
 use crate::dev::object_store::{self, ACCESS_KEY, BUCKET, REGION, SECRET_KEY};
@@ -42,7 +42,10 @@ impl Dev {
             .map_err(|error| Failure::at(format!("cannot make {} (HOGLAKE_STATE_DIR)", state_dir.display()), error))?;
         let audit_file = AuditPlace::File(state_dir.join("audit.jsonl"));
         self.config.log.audit_log.get_or_insert(audit_file);
-        runtime(self.config.http.worker_threads)?.block_on(self.serve(&state_dir))
+        let runtime = runtime(self.config.http.worker_threads)?;
+        let served = runtime.block_on(self.serve(&state_dir));
+        runtime.shutdown_timeout(GOODBYE);
+        served
     }
 
     async fn serve(mut self, state_dir: &Path) -> Result<(), Failure> {

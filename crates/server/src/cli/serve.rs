@@ -23,13 +23,19 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// How long a read or write of a file that hangs, on a network drive for example, may hold up the end of the process.
+pub(super) const GOODBYE: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// Runs the server until it is told to stop.
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     config::refuse_replaced_variables()?;
     config.check()?;
     logging::init(&config.log)?;
     parse::warn_of_unknown_variables(&super::Cli::command());
-    runtime(config.http.worker_threads)?.block_on(serve(config))
+    let runtime = runtime(config.http.worker_threads)?;
+    let served = runtime.block_on(serve(config));
+    runtime.shutdown_timeout(GOODBYE);
+    served
 }
 
 pub(super) fn runtime(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {

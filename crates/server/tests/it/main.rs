@@ -4,6 +4,7 @@ mod auth;
 mod catalogs;
 mod contract;
 mod conversion_cli;
+mod conversion_jobs;
 mod dev;
 mod embedded_postgres;
 mod history;
