@@ -16,6 +16,7 @@ pub mod conversions;
 pub mod ddl;
 pub mod error;
 pub mod expiry;
+pub mod export;
 pub mod fault;
 pub mod files;
 pub mod gauges;

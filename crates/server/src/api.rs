@@ -12,14 +12,3 @@ pub mod error;
 pub mod extract;
 pub mod info;
 pub mod listing;
-
-use error::ApiError;
-use hoglake_model::{ErrorCode, Refusal};
-
-/// The answer of an operation that the contract has and this server does not, so far.
-///
-/// # Errors
-/// Always 501 `not_implemented`.
-pub async fn not_implemented() -> Result<(), ApiError> {
-    Err(Refusal::new(ErrorCode::NotImplemented, "this server does not implement the operation").into())
-}

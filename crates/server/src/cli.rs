@@ -8,6 +8,7 @@ mod maintain;
 mod migrate;
 mod openapi;
 mod parse;
+mod restore_check;
 mod serve;
 mod storage;
 mod sync;
@@ -53,6 +54,11 @@ enum Command {
     Compact(Box<maintain::Maintain>),
     /// Check a catalog's invariants; exits with 3 when one is violated
     Verify(Box<maintain::Maintain>),
+    /// Compare a catalog with its object store, after a restore or before one is promoted; changes neither
+    ///
+    /// Exits with 3 when something that the catalog needs is missing or has another size, with 4 when nothing is missing
+    /// but the store holds objects that the catalog does not know.
+    RestoreCheck(Box<restore_check::RestoreCheck>),
     /// Print the contract
     Openapi(openapi::Openapi),
     /// Manage bearer tokens
@@ -79,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Clean(maintain) => maintain.run(maintain::Task::Clean),
         Command::Compact(maintain) => maintain.run(maintain::Task::Compact),
         Command::Verify(maintain) => maintain.run(maintain::Task::Verify),
+        Command::RestoreCheck(check) => check.run(),
         Command::Openapi(openapi) => openapi.run(),
         Command::Token(token) => token.run(),
     };

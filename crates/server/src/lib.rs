@@ -23,5 +23,6 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod operation;
+pub mod restore_check;
 pub mod router;
 pub mod worker;

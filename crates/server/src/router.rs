@@ -1,6 +1,6 @@
 //! Every route of the server.
 
-use crate::api::{self, not_implemented};
+use crate::api;
 use crate::app::App;
 use crate::docs;
 use crate::health;
@@ -61,7 +61,7 @@ pub fn operations() -> Vec<Operation> {
         get("/v1/catalogs/{catalog}/publications/{publication}", "getPublication", api::catalogs::publications::get),
         delete("/v1/catalogs/{catalog}/publications/{publication}", "dropPublication", api::catalogs::publications::drop),
         post("/v1/catalogs/{catalog}/publications/{publication}/resume", "resumePublication", api::catalogs::publications::resume),
-        get("/v1/catalogs/{catalog}/export", "exportCatalog", not_implemented),
+        get("/v1/catalogs/{catalog}/export", "exportCatalog", api::catalogs::export::get),
 
         get("/v1/info", "getInstanceInfo", api::info::get),
 

@@ -26,6 +26,7 @@ const HOT: &[Hot] = &[
     hot!("consumer/get_offset", "1, 'c7', '00000000-0000-4000-8000-000000000001'"),
     hot!("consumer/list_offsets", "1, 'c7'"),
     hot!("consumer/put_offset", "1, 'c7', '00000000-0000-4000-8000-000000000001', 5"),
+    hot!("export/head", "1"),
     hot!("idempotency/find", "1, 'k7'"),
     hot!("namespace/at", "1, 'n7', 900"),
     hot!("namespace/live", "1, 'n7'"),

@@ -2,6 +2,7 @@
 
 pub mod commit;
 pub mod consumers;
+pub mod export;
 pub mod maintenance;
 pub mod namespaces;
 pub mod options;

@@ -13,6 +13,10 @@ pub(crate) enum Failure {
     Config(ConfigError),
     /// `verify` found what must not be; the report says what.
     Violations,
+    /// `restore-check` misses something; the report says what.
+    Damaged,
+    /// `restore-check` misses nothing, and found objects that the catalog does not know.
+    Orphans,
     /// Something outside failed, while doing what the text says.
     While(String, Box<dyn Error + Send + Sync>),
 }
@@ -27,7 +31,8 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) => ExitCode::from(2),
-            Self::Violations => ExitCode::from(3),
+            Self::Violations | Self::Damaged => ExitCode::from(3),
+            Self::Orphans => ExitCode::from(4),
             Self::While(..) => ExitCode::FAILURE,
         }
     }
@@ -38,6 +43,10 @@ impl fmt::Display for Failure {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Violations => f.write_str("the catalog violates an invariant; the report says which"),
+            Self::Damaged => f.write_str("the object store lacks what the catalog needs; the report says what"),
+            Self::Orphans => {
+                f.write_str("nothing is missing, but the object store holds objects that the catalog does not know")
+            }
             Self::While(what, error) => write!(f, "{what}: {}", chain(error.as_ref())),
         }
     }

@@ -3,7 +3,7 @@
 //! The command works on the database itself, or asks a server to. Without `--batch` it goes on until nothing is left to
 //! do. Exit codes: 0 done, 1 failed, 2 wrong setting, 3 violations found (`verify`).
 
-mod remote;
+pub(super) mod remote;
 
 use super::database::Database;
 use super::failure::Failure;
@@ -204,7 +204,7 @@ fn print_text(outcome: &Value) {
 }
 
 /// A refusal is said as it is, a fault with its causes.
-fn in_words(error: WorkError) -> Box<dyn std::error::Error + Send + Sync> {
+pub(super) fn in_words(error: WorkError) -> Box<dyn std::error::Error + Send + Sync> {
     match &error {
         WorkError::Catalog(Error::Refused(refusal)) => refusal.detail.clone().into(),
         _ => error.into(),

@@ -13,6 +13,7 @@ mod maintenance;
 mod manners;
 mod operations;
 mod reads;
+mod restore_check;
 mod settings;
 mod shutdown;
 mod stage;

@@ -2,6 +2,6 @@
 
 mod faults;
 mod histories;
-mod lake;
+pub mod lake;
 mod sharing;
 mod tasks;

@@ -28,7 +28,7 @@ macro_rules! statement {
     };
 }
 
-const STATEMENTS: [Statement; 12] = [
+const STATEMENTS: [Statement; 15] = [
     statement!("data_file", "at_head", ["1", "1"], false),
     statement!("data_file", "at_snapshot", ["1", "1", "90"], true),
     statement!("data_file", "by_id", ["1", "1", "'{5,6,700}'::bigint[]"], true),
@@ -40,6 +40,9 @@ const STATEMENTS: [Statement; 12] = [
     statement!("data_file", "visible_and_ended_by", ["1", "3", "50", "95"], false),
     statement!("delete_file", "at_snapshot", ["1", "1", "90", "100"], false),
     statement!("delete_file", "begun_between", ["1", "1", "50", "60"], false),
+    statement!("delete_file", "live", ["1", "3"], false),
+    statement!("export", "files_of_tables", ["1", "'{1,2,3}'::bigint[]"], true),
+    statement!("export", "unlisted", ["1"], false),
     statement!("file_statistics", "of_column", ["1", "'{5,6,700}'::bigint[]", "1"], false),
 ];
 

@@ -3,7 +3,53 @@
 use super::super::failure::Failure;
 use super::{Maintain, Task};
 use crate::config::Secret;
+use reqwest::{Method, Response};
 use serde_json::Value;
+
+/// A server to ask.
+pub(in super::super) struct Server {
+    address: String,
+    client: reqwest::Client,
+    token: Option<String>,
+}
+
+impl Server {
+    /// The server at `address`, with a token if it wants one.
+    pub(in super::super) fn new(address: &str, token: Option<&Secret>) -> Result<Self, Failure> {
+        let client =
+            reqwest::Client::builder().build().map_err(|error| Failure::at("cannot speak HTTP (--server)", error))?;
+        let token = token.map(|token| token.expose().to_owned());
+        Ok(Self { address: address.trim_end_matches('/').to_owned(), client, token })
+    }
+
+    /// Asks for what is at `path` below `/v1`, whose segments are encoded here.
+    pub(in super::super) async fn get(&self, path: &[&str], query: &str) -> Result<Response, Failure> {
+        self.ask(Method::GET, path, query).await
+    }
+
+    async fn ask(&self, method: Method, path: &[&str], query: &str) -> Result<Response, Failure> {
+        let mut url = format!("{}/v1", self.address);
+        for segment in path {
+            let segment = percent_encoding::utf8_percent_encode(segment, percent_encoding::NON_ALPHANUMERIC);
+            url = format!("{url}/{segment}");
+        }
+        let mut request = self.client.request(method, format!("{url}{query}"));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.map_err(|error| self.failed(error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let body: Value = response.json().await.map_err(|error| self.failed(error))?;
+        let detail = body["detail"].as_str().unwrap_or("the server gave no reason").to_owned();
+        Err(Failure::at(format!("{} refused", self.address), detail))
+    }
+
+    fn failed(&self, error: reqwest::Error) -> Failure {
+        Failure::at(format!("{} does not answer (--server)", self.address), error)
+    }
+}
 
 /// Asks `server` to do `task`, and gives its answer.
 pub(super) async fn run(server: &str, token: Option<&Secret>, asked: &Maintain, task: Task) -> Result<Value, Failure> {
@@ -25,21 +71,8 @@ pub(super) async fn run(server: &str, token: Option<&Secret>, asked: &Maintain, 
     if asked.deep {
         query.push("deep=true".to_owned());
     }
-    let catalog = percent_encoding::utf8_percent_encode(&asked.catalog, percent_encoding::NON_ALPHANUMERIC);
-    let url =
-        format!("{}/v1/catalogs/{catalog}/maintenance/{operation}?{}", server.trim_end_matches('/'), query.join("&"));
-    let failed = |error: reqwest::Error| Failure::at(format!("{server} does not answer (--server)"), error);
-    let client = reqwest::Client::builder().build().map_err(failed)?;
-    let mut request = client.post(url);
-    if let Some(token) = token {
-        request = request.bearer_auth(token.expose());
-    }
-    let response = request.send().await.map_err(failed)?;
-    let succeeded = response.status().is_success();
-    let body: Value = response.json().await.map_err(failed)?;
-    if succeeded {
-        return Ok(body);
-    }
-    let detail = body["detail"].as_str().unwrap_or("the server gave no reason").to_owned();
-    Err(Failure::at(format!("{server} refused"), detail))
+    let query = format!("?{}", query.join("&"));
+    let server = Server::new(server, token)?;
+    let response = server.ask(Method::POST, &["catalogs", &asked.catalog, "maintenance", operation], &query).await?;
+    response.json().await.map_err(|error| server.failed(error))
 }
