@@ -19,7 +19,7 @@ COLUMNS = ("data_file_id, path, record_count, file_size_bytes, footer_size, row_
 STATISTICS = 10
 
 
-def seed(pg, database, table, files):
+def seed(pg, database, table, files, statistics=True):
     """Files of 1,000 rows in commits of 100, each with statistics of ten long columns; column i of file n spans
     [1000 n, 1000 n + 999]."""
     bounds = lambda value: f"""(select decode(string_agg(substr(h, n, 2), '' order by n desc), 'hex')
@@ -39,12 +39,14 @@ begin
            's3://lake/bench/data/bench/t{table}/0192f8a0-6c1e-7b7e-' || lpad(to_hex(i), 16, '0') || '.parquet', 1000, 4194304, 4096,
            i * 1000, 'provided'
     from generate_series(0, wanted - 1) i;
+  if {statistics} then
   insert into file_statistics (catalog_id, data_file_id, field_ids, value_counts, null_counts, nan_counts, sizes_bytes,
                                lower_bounds, upper_bounds)
     select 1, first + i, '{{{fields}}}', {repeat('1000')}, {repeat('0')}, {repeat('null')}, {repeat('8192')},
            array_fill(lower, array[{STATISTICS}]), array_fill(upper, array[{STATISTICS}])
     from generate_series(0, wanted - 1) i,
          lateral (select {bounds('i * 1000')} as lower, {bounds('i * 1000 + 999')} as upper) b;
+  end if;
   update catalog set head_snapshot = base + (wanted + 99) / 100, next_file_id = first + wanted, live_file_count = live_file_count + wanted
     where name = 'bench';
   update table_counter set file_count = wanted, record_count = wanted * 1000, next_row_id = wanted * 1000

@@ -50,10 +50,8 @@ class Server:
     def log(self) -> pathlib.Path:
         return self.state / "server.log"
 
-    def start(self) -> "Server":
-        # The server's own Postgres runs as an unprivileged user, which has to reach its folder.
-        self.state.chmod(0o755)
-        command = [
+    def command(self) -> list:
+        return [
             BINARY,
             "dev",
             *("--listen", f"127.0.0.1:{self.port}"),
@@ -61,9 +59,13 @@ class Server:
             *("--state-dir", self.state / "state"),
             *self.flags,
         ]
+
+    def start(self) -> "Server":
+        # The server's own Postgres runs as an unprivileged user, which has to reach its folder.
+        self.state.chmod(0o755)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, env={**os.environ, **self.env}, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                self.command(), env={**os.environ, **self.env}, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
         try:
             self.wait_until_ready()

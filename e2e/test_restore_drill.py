@@ -131,114 +131,133 @@ def postgres():
     shutil.rmtree(root)
 
 
-def restore_check(server, *arguments) -> tuple[int, dict]:
-    """The command as an operator runs it, on the bucket of `server`."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("HOGLAKE_")}
-    env |= {
-        "HOGLAKE_S3_ENDPOINT": f"http://{server.s3_endpoint}",
-        "HOGLAKE_S3_ACCESS_KEY": "hoglake",
-        "HOGLAKE_S3_SECRET_KEY": "hoglake123",
-    }
-    command = [BINARY, "restore-check", "drill", "--json", *arguments]
-    done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=120)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+class Catalog(Server):
+    """`hoglake serve` on the operator's Postgres and somebody else's bucket."""
+
+    def __init__(self, postgres: Postgres, bucket: Server):
+        keys = {"HOGLAKE_S3_ACCESS_KEY": "hoglake", "HOGLAKE_S3_SECRET_KEY": "hoglake123"}
+        self.store = {"HOGLAKE_S3_ENDPOINT": f"http://{bucket.s3_endpoint}", **keys}
+        small = {"HOGLAKE_COMPACTION_TARGET_BYTES": "1048576"}
+        super().__init__(env={"HOGLAKE_DATABASE_URL": postgres.url, **self.store, **small, **QUIET})
+
+    def command(self) -> list:
+        return [BINARY, "serve", "--listen", f"127.0.0.1:{self.port}"]
+
+    def restore_check(self, *arguments) -> tuple[int, dict]:
+        """The command as an operator runs it."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("HOGLAKE_")}
+        command = [BINARY, "restore-check", "drill", "--json", "--samples", "100", *arguments]
+        done = subprocess.run(list(map(str, command)), env=env | self.store, capture_output=True, text=True, timeout=120)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
 
 
-def engines(server):
-    """pyhoglake and DuckDB on `server` and its bucket."""
-    s3 = S3Config(access_key="hoglake", secret_key="hoglake123", endpoint_override=f"http://{server.s3_endpoint}", region="us-east-1")
-    duck = duckdb.connect()
-    folder = pathlib.Path(duckdb_extension_httpfs.__file__).parent
-    (extension,) = folder.rglob(f"v{duckdb.__version__}/httpfs.duckdb_extension")
-    duck.execute(f"LOAD '{extension}'")
-    duck.execute(
-        "CREATE SECRET lake (TYPE s3, KEY_ID 'hoglake', SECRET 'hoglake123', REGION 'us-east-1', "
-        f"ENDPOINT '{server.s3_endpoint}', URL_STYLE 'path', USE_SSL false)"
-    )
-    return s3, duck
+@pytest.fixture
+def bucket():
+    """Another server's object store: that server's own catalog is not used."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def s3(bucket) -> S3Config:
+    endpoint = f"http://{bucket.s3_endpoint}"
+    return S3Config(access_key="hoglake", secret_key="hoglake123", endpoint_override=endpoint, region="us-east-1")
+
+
+@pytest.fixture
+def duck(bucket):
+    with duckdb.connect() as made:
+        folder = pathlib.Path(duckdb_extension_httpfs.__file__).parent
+        (extension,) = folder.rglob(f"v{duckdb.__version__}/httpfs.duckdb_extension")
+        made.execute(f"LOAD '{extension}'")
+        made.execute(
+            "CREATE SECRET lake (TYPE s3, KEY_ID 'hoglake', SECRET 'hoglake123', REGION 'us-east-1', "
+            f"ENDPOINT '{bucket.s3_endpoint}', URL_STYLE 'path', USE_SSL false)"
+        )
+        yield made
 
 
 def append(table, *ids) -> int:
     return table.append(pa.table({"id": list(ids), "note": [f"n{i}" for i in ids]}, schema=SCHEMA)).snapshot_id
 
 
-def objects(report: dict, kind: str) -> int:
-    return (report.get(kind) or report["unlisted"][kind])["objects"]
+def paths(report: dict, kind: str) -> set[str]:
+    found = report.get(kind) or report["unlisted"][kind]
+    return {sample["path"] for sample in found.get("samples", [])}
 
 
-def test_a_catalog_is_restored_to_a_moment_and_proved_whole(postgres):
+def test_a_catalog_is_restored_to_a_moment_and_proved_whole(postgres, bucket, s3, duck):
     postgres.sql("create database lake", "postgres")
-    server = Server(env={"HOGLAKE_DATABASE_URL": postgres.url, "HOGLAKE_COMPACTION_TARGET_BYTES": "1048576", **QUIET})
-    with server:
-        s3, duck = engines(server)
-        filesystem = s3.filesystem()
-        with HoglakeClient(server.url, s3=s3) as hog, client(server.url) as api:
-            drill = hog.create_catalog("drill", "s3://lake/drill")
-            table = drill.create_namespace("ns").create_table("t", SCHEMA)
-            lake = Lake(api, "drill")
-            for n in range(4):
-                append(table, n * 10, n * 10 + 1)
-            postgres.backup()
+    filesystem, replica = s3.filesystem(), {}
 
-            # After the backup, so that it comes back from the archive alone.
-            append(table, 100, 101)
-            uuid = table.table_uuid
-            ok(api.put(lake.url("consumers", "feed", "offsets", uuid), json={"snapshot_id": lake.head()}))
-            moment, rows = lake.head(), multiset(read(table, filesystem, duck))
-            at_the_moment = {f.path for f in table.files()}
-            assert len(rows) == 10
-            assert restore_check(server, "--server", server.url)[1]["status"] == "whole"
-            time.sleep(1.1)  # object stores date objects to the second
-            postgres.mark("moment")
+    # Before the disaster.
+    with Catalog(postgres, bucket) as server, HoglakeClient(server.url, s3=s3) as hog, client(server.url) as api:
+        lake, drill = Lake(api, "drill"), hog.create_catalog("drill", "s3://lake/drill")
+        table = drill.create_namespace("ns").create_table("t", SCHEMA)
+        offset = lake.url("consumers", "feed", "offsets", table.table_uuid)
+        for n in range(4):
+            append(table, n * 10, n * 10 + 1)
+        postgres.backup()
+        # After the backup, so that it comes back from the archive alone.
+        moment = append(table, 100, 101)
+        ok(api.put(offset, json={"snapshot_id": moment}))
+        rows, needed = read(table, filesystem, duck), {f.path for f in table.files()}
+        assert len(rows) == 10 and len(needed) == 5
+        assert server.restore_check("--server", server.url)[1]["status"] == "whole"
+        postgres.mark("moment")
 
-            # What the restore will take back: rows, a table, an offset. Nothing that the moment needs goes.
-            lost = append(table, 200, 201)
-            later = {f.path for f in table.files()} - at_the_moment
-            append(drill.namespace("ns").create_table("u", SCHEMA), 1, 2, 3)
-            ok(api.put(lake.url("consumers", "feed", "offsets", uuid), json={"snapshot_id": lost}))
-            postgres.mark("harmless")
-
-            # And this destroys: all files are merged, the inputs expire, and clean-up deletes them.
-            assert ok(lake.api.post(lake.url("maintenance", "compact"), params={"batch": 10}))["files_in"] == 6
-            drill.set_retention(1)
-            time.sleep(1.2)
-            append(table, 300)
-            drill.expire()
-            assert ok(lake.api.post(lake.url("maintenance", "cleanup")))["removed"] == 6
-            ok(lake.api.post(lake.url("maintenance", "verify"), params={"deep": "true"}))
-            # Kept by the bucket's versions, say.
-            saved = dict.fromkeys(sorted(at_the_moment))
+        time.sleep(1.1)  # object stores date objects to the second
+        lost = append(table, 200, 201)
+        other = drill.namespace("ns").create_table("u", SCHEMA)
+        append(other, 1, 2, 3)
+        replica = {path: filesystem.open_input_stream(key(path)).read() for path in needed}
+        assert ok(api.post(lake.url("maintenance", "compact"), params={"batch": 10}))["files_in"] == 6
+        drill.set_retention(1)
+        time.sleep(1.2)
+        ok(api.put(offset, json={"snapshot_id": append(table, 300)}))
+        drill.expire()
+        assert ok(api.post(lake.url("maintenance", "cleanup")))["removed"] == 6
+        written_since = {f.path for t in (table, other) for f in t.files()}
         postgres.mark("end")
-        # The server goes down together with its database; the bucket stays as it is.
-        assert server.stop() == 0
-        postgres.destroy()
 
-        server.env = {**server.env}
-        check_a_standby_before_it_is_promoted(postgres, server, at_the_moment, later, moment)
-        with HoglakeClient(server.url, s3=s3) as hog, client(server.url) as api:
-            read_what_was_restored(hog, Lake(api, "drill"), filesystem, duck, rows, moment, lost, saved)
-
-
-def check_a_standby_before_it_is_promoted(postgres, server, at_the_moment, later, moment):
-    postgres.restore("moment", "pause")
-    postgres.wait_until("pg_is_in_recovery() and pg_get_wal_replay_pause_state() = 'paused'")
-    # Only the bucket: `dev` would migrate, and a standby takes no writes.
-    with Bucket(server):
-        status, report = restore_check(server, "--database-url", postgres.url, "--samples", 100)
-    assert (status, report["status"], report["head_snapshot_id"]) == (3, "damaged", moment)
-    missing = report["missing"]
-    assert {sample["path"] for sample in missing["samples"]} == at_the_moment, "clean-up has deleted what this moment needs"
-    assert {sample["table"] for sample in missing["samples"]} == {"ns.t"}
-    # What was written after the moment: the file of a lost commit is gone with its inputs, its successors are orphans.
-    assert objects(report, "orphans") == report["unlisted"]["orphans_after_head"]["objects"] >= 3
-    assert not later & {sample["path"] for sample in report["unlisted"]["orphans"]["samples"]}
+    # The end of the archive is whole, but not what we want.
     postgres.destroy()
-
-    # A later moment is whole.
     postgres.restore("end", "pause")
-    postgres.wait_until("pg_is_in_recovery() and pg_get_wal_replay_pause_state() = 'paused'")
-    with Bucket(server):
-        status, report = restore_check(server, "--database-url", postgres.url)
+    status, report = server.restore_check("--database-url", postgres.url)
     assert (status, report["status"]) == (0, "whole"), report
+    assert report["listed"]["objects"] == len(written_since)
+
+    # The moment lacks what clean-up has deleted since. The standby is asked before it is promoted.
     postgres.destroy()
+    postgres.restore("moment", "pause")
+    status, report = server.restore_check("--database-url", postgres.url)
+    assert (status, report["status"], report["head_snapshot_id"]) == (3, "damaged", moment), report
+    assert paths(report, "missing") == needed
+    assert {sample["table"] for sample in report["missing"]["samples"]} == {"ns.t"}
+    assert paths(report, "orphans") == written_since
+    assert report["unlisted"]["orphans_after_head"]["objects"] == len(written_since)
+
+    # The objects come back from a replica of the bucket: now the moment can be had.
+    for path, content in replica.items():
+        with filesystem.open_output_stream(key(path)) as stream:
+            stream.write(content)
+    status, report = server.restore_check("--database-url", postgres.url)
+    assert (status, report["status"], report["listed"]["objects"]) == (4, "orphans", 5), report
+    assert paths(report, "orphans") == written_since
+    postgres.sql("select pg_wal_replay_resume()")
+    postgres.wait_until("not pg_is_in_recovery()")
+
+    with Catalog(postgres, bucket) as server, HoglakeClient(server.url, s3=s3) as hog, client(server.url) as api:
+        lake, table = Lake(api, "drill"), hog.catalog("drill").namespace("ns").table("t")
+        assert multiset(read(table, filesystem, duck)) == multiset(rows), "row ids included"
+        assert [t["name"] for t in ok(lake.get("namespaces", "ns", "tables"))] == ["t"], "the other one came later"
+        lake.verify(deep="true")
+        # Consumers resume from the moment. Snapshot and row ids of what was lost are given again, to other rows.
+        assert ok(api.get(offset))["committed_snapshot"] == moment == lake.head()
+        assert append(table, 400) == lost
+        assert max(read(table, filesystem, duck), key=lambda r: r["_row_id"]) == {"id": 400, "note": "n400", "_row_id": 10}
+        status, report = server.restore_check("--server", server.url)
+        assert (status, report["listed"]["objects"], paths(report, "orphans")) == (4, 6, written_since)
+        for path in written_since:
+            assert filesystem.get_file_info(key(path)).is_file, "it deletes nothing"

@@ -100,7 +100,13 @@ async fn plan(
     let mut listing = Listing { etag: None, files: None, body: None };
     if request.to_snapshot.is_some() {
         let version = statistics_version(connection, catalog, table.id).await?;
-        let etag = listing::etag(catalog, table.uuid, version, &["changes", &from.to_string(), &to.to_string()]);
+        let time = sqlx::query_scalar(include_str!("../sql/snapshot/time.sql"))
+            .bind(catalog.0)
+            .bind(to)
+            .fetch_optional(&mut *connection)
+            .await?;
+        let to = snapshots::stamp(SnapshotId(to), time);
+        let etag = listing::etag(catalog, table.uuid, version, &["changes", &from.to_string(), &to]);
         let held = listing::matches(request.if_none_match.as_deref(), &etag);
         listing.etag = Some(etag);
         if held {

@@ -54,7 +54,7 @@ async fn plan(
     let mut listing = Listing { etag: None, files: None, body: None };
     if snapshot.pinned {
         let version = statistics_version(connection, catalog, table.id).await?;
-        let etag = listing::etag(catalog, table.uuid, version, &["files", &snapshot.id.to_string()]);
+        let etag = listing::etag(catalog, table.uuid, version, &["files", &snapshot.stamp()]);
         let held = listing::matches(request.if_none_match.as_deref(), &etag);
         listing.etag = Some(etag);
         if held {

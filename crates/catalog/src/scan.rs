@@ -129,7 +129,7 @@ impl Catalog {
         let scope = Scope { catalog, table: table.id, snapshot, statistics_version };
         let mut listing = Listing { etag: None, files: None, body: None };
         if snapshot.pinned {
-            let at = snapshot.id.to_string();
+            let at = snapshot.stamp();
             let filter = request.filter.as_deref().unwrap_or_default();
             let stats = if request.stats { "stats" } else { "" };
             let etag = listing::etag(catalog, table.uuid, statistics_version, &["scan", &at, filter, stats]);

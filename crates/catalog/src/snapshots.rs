@@ -30,6 +30,11 @@ impl ResolvedSnapshot {
     pub fn is_head(&self) -> bool {
         self.id == self.head
     }
+
+    /// The snapshot as an entity tag knows it: after a restore to an earlier moment its id is given again.
+    pub(crate) fn stamp(&self) -> String {
+        stamp(self.id, Some(self.time))
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -39,6 +44,11 @@ struct ResolveRow {
     earliest_snapshot_time: Option<DateTime<Utc>>,
     snapshot_id: Option<i64>,
     snapshot_time: Option<DateTime<Utc>>,
+}
+
+/// A snapshot by its id and time, which together never come again.
+pub(crate) fn stamp(id: SnapshotId, time: Option<DateTime<Utc>>) -> String {
+    format!("{id}@{}", time.map_or(0, |time| time.timestamp_micros()))
 }
 
 /// Finds the snapshot that `selector` means, in the caller's transaction.

@@ -33,6 +33,7 @@ const HOT: &[Hot] = &[
     hot!("snapshot/list_after", "1, 500, 100"),
     hot!("snapshot/list_before", "1, 500, 100"),
     hot!("snapshot/resolve", "1, 500, null"),
+    hot!("snapshot/time", "1, 500"),
     hot!("table/definition", "1, 77, 19000"),
     hot!("table/end_columns", "1, 77, 30001, null"),
     hot!("table/end_version", "1, 77, 30001"),

@@ -66,3 +66,23 @@ async fn a_tag_ends_when_statistics_arrive() {
         assert_ne!(tag(&lake, scan.clone()).await, after);
     }
 }
+
+/// A restore to an earlier moment gives snapshot ids again: what a client holds of the lost snapshot is not the new one's.
+#[tokio::test]
+async fn a_tag_does_not_outlive_a_restore() {
+    let lake = Lake::new().await;
+    lives(&lake).await;
+    let tags = async || {
+        [
+            lake.catalog.scan(at(8)).await.unwrap().etag.unwrap(),
+            lake.catalog.files(at(8)).await.unwrap().etag.unwrap(),
+            lake.catalog.changes(window(3, Some(8))).await.unwrap().etag.unwrap(),
+        ]
+    };
+    let lost = tags().await;
+    let again = "update snapshot set snapshot_time = snapshot_time + interval '1 hour' where snapshot_id >= 8";
+    sqlx::query(again).execute(&lake.pool).await.unwrap();
+    for (lost, new) in lost.iter().zip(tags().await) {
+        assert_ne!(*lost, new);
+    }
+}
