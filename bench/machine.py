@@ -219,11 +219,12 @@ class Report:
 
     def add(self, what, ours, peer, goal, higher_is_better=True, free=None):
         ratio = ours / peer if peer else float("nan")
-        met = ratio >= goal if higher_is_better else ratio <= goal
+        met = goal is None or (ratio >= goal if higher_is_better else ratio <= goal)
         sign = ">=" if higher_is_better else "<="
         self.rows.append({"what": what, "ours": ours, "peer": peer, "ratio": ratio, "goal": goal, "met": met, "cpu_free": free})
         busy = f"  cores free {free:.2f}" if free is not None else ""
-        print(f"{what:<44}{ours:>12.4g}{peer:>12.4g}{ratio:>8.2f}  {sign} {goal} {'ok' if met else 'MISSED'}{busy}", flush=True)
+        verdict = "no goal" if goal is None else f"{sign} {goal} {'ok' if met else 'MISSED'}"
+        print(f"{what:<44}{ours:>12.4g}{peer:>12.4g}{ratio:>8.2f}  {verdict}{busy}", flush=True)
 
     def finish(self):
         met = sum(r["met"] for r in self.rows)

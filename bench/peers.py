@@ -69,7 +69,7 @@ def ducklake(dsn, data):
     return connection
 
 
-def register(dsn, data, files, worker, seconds, ready, results):
+def register(dsn, data, files, table, seconds, ready, results):
     connection = ducklake(dsn, data)
     ready.wait()
     started, done = time.monotonic(), 0
@@ -77,7 +77,7 @@ def register(dsn, data, files, worker, seconds, ready, results):
         if time.monotonic() - started > seconds:
             break
         try:
-            connection.execute(f"call ducklake_add_data_files('lake', 't{worker}', '{path}')")
+            connection.execute(f"call ducklake_add_data_files('lake', 't{table}', '{path}')")
             done += 1
         except Exception as error:
             if "conflict" not in str(error).lower() and "retry" not in str(error).lower():
@@ -85,10 +85,11 @@ def register(dsn, data, files, worker, seconds, ready, results):
     results.put(done / (time.monotonic() - started))
 
 
-def ducklake_rate(dsn, folder, writers, seconds):
+def ducklake_rate(dsn, folder, writers, tables, seconds):
+    """Files a second that `writers` processes register, spread over `tables` tables; lost conflicts are not counted."""
     import pyarrow.parquet as pq
     each = int(seconds * 120)
-    data = Path(folder) / f"ducklake{writers}"
+    data = Path(folder) / f"ducklake{writers}-{tables}"
     data.mkdir()
     pq.write_table(mixed(10), data / "one.parquet")
     content = (data / "one.parquet").read_bytes()
@@ -99,12 +100,12 @@ def ducklake_rate(dsn, folder, writers, seconds):
             path.write_bytes(content)
         files.append(paths)
     connection = ducklake(dsn, data)
-    for worker in range(writers):
-        connection.execute(f"create table if not exists lake.t{worker} ({COLUMNS})")
+    for table in range(tables):
+        connection.execute(f"create table if not exists lake.t{table} ({COLUMNS})")
     connection.close()
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(writers), context.Queue()
-    workers = [context.Process(target=register, args=(dsn, data, files[w], w, seconds, ready, results)) for w in range(writers)]
+    workers = [context.Process(target=register, args=(dsn, data, files[w], w % tables, seconds, ready, results)) for w in range(writers)]
     for worker in workers:
         worker.start()
     rates = [results.get(timeout=seconds + 120) for _ in workers]
@@ -114,7 +115,11 @@ def ducklake_rate(dsn, folder, writers, seconds):
 
 
 def append_rates(folder, rows, rounds):
-    """Rows a second: pyhoglake's append through `hoglake dev`, and pyarrow writing and syncing the same rows."""
+    """Rows a second: pyhoglake's append through `hoglake dev`; pyarrow writing and syncing the same rows; pyarrow writing
+    them to memory and putting them on the same endpoint, which is an append without its catalog."""
+    import io
+
+    import pyarrow.fs as pfs
     import pyarrow.parquet as pq
     from pyhoglake import HoglakeClient, S3Config
     table = mixed(rows)
@@ -133,7 +138,9 @@ def append_rates(folder, rows, rounds):
                 time.sleep(0.05)
         target = catalog.create_namespace("n").create_table("t", table.schema)
         target.append(table)
-        bare, appends = [], []
+        store = pfs.S3FileSystem(access_key="hoglake", secret_key="hoglake123", region="us-east-1",
+                                 endpoint_override=f"http://127.0.0.1:{s3}")
+        bare, puts, appends = [], [], []
         for i in range(rounds):
             path = f"{folder}/bare-{i}.parquet"
             started = time.monotonic()
@@ -143,10 +150,16 @@ def append_rates(folder, rows, rounds):
                 os.fdatasync(file.fileno())
             bare.append(time.monotonic() - started)
             started = time.monotonic()
+            content = io.BytesIO()
+            pq.write_table(table, content)
+            with store.open_output_stream(f"lake/bench/bare-{i}.parquet") as out:
+                out.write(content.getvalue())
+            puts.append(time.monotonic() - started)
+            started = time.monotonic()
             target.append(table)
             appends.append(time.monotonic() - started)
         median = lambda values: sorted(values)[len(values) // 2]
-        return rows / median(appends), rows / median(bare)
+        return rows / median(appends), rows / median(bare), rows / median(puts)
     finally:
         server.terminate()
         server.wait(30)
@@ -165,13 +178,14 @@ def main(argv):
         pg.create("lake")
         with machine.server(pg.url("lake")) as server:
             machine.table(server, "bench", "s3://lake/bench", tables=8)
-            for writers, goal in ((1, 10), (8, 70)):
-                pg.create(f"dl{writers}")
-                dsn = f"host={pg.root} port={pg.port} user=postgres dbname=dl{writers}"
+            for writers, tables, goal in ((1, 1, 10), (8, 1, 70), (8, 8, None)):
+                pg.create(f"dl{writers}_{tables}")
+                dsn = f"host={pg.root} port={pg.port} user=postgres dbname=dl{writers}_{tables}"
                 free = machine.cpu_free()
-                ours = machine.load(server, "bench", "s3://lake/bench", writers=writers, tables=8, seconds=args.seconds)
-                theirs = ducklake_rate(dsn, folder, writers, args.seconds)
-                report.add(f"{writers} writers / DuckLake add_data_files", ours["commits_per_second"], theirs, goal, free=free)
-        ours, bare = append_rates(folder, 100_000, 7)
+                ours = machine.load(server, "bench", "s3://lake/bench", writers=writers, tables=tables, seconds=args.seconds)
+                theirs = ducklake_rate(dsn, folder, writers, tables, args.seconds)
+                report.add(f"{writers} writers, {tables} tables / DuckLake add_data_files", ours["commits_per_second"], theirs, goal, free=free)
+        ours, bare, put = append_rates(folder, 100_000, 7)
         report.add("pyhoglake append of 100,000 rows / pyarrow", ours, bare, 0.9)
+        report.add("the same / pyarrow to the same endpoint", ours, put, 0.9)
     report.finish()
