@@ -11,6 +11,7 @@ mod confined;
 mod roots;
 
 pub use confined::is_outside;
+pub(crate) use confined::outside;
 pub use roots::Roots;
 
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};

@@ -32,8 +32,8 @@ async fn open(root: &TableRoot, key: &str) -> Result<Builder> {
     ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| damaged(root, key, &e))
 }
 
-fn damaged(root: &TableRoot, key: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::malformed(root.spell(key), error.to_string())
+fn damaged(root: &TableRoot, key: &str, error: &parquet::errors::ParquetError) -> Error {
+    Error::parquet(root.spell(key), error)
 }
 
 /// Projects the columns whose dotted path `keep` accepts.

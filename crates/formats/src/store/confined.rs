@@ -33,7 +33,8 @@ pub fn is_outside(error: &Error) -> bool {
     matches!(error, Error::PermissionDenied { source, .. } if source.is::<Outside>())
 }
 
-fn outside(path: &str) -> Error {
+/// The error of a request for `path` that leads outside.
+pub(crate) fn outside(path: &str) -> Error {
     Error::PermissionDenied { path: path.to_owned(), source: Box::new(Outside) }
 }
 

@@ -78,6 +78,25 @@ impl Error {
         Self::Store { place: place.into(), source }
     }
 
+    /// A Parquet file that could not be read: damaged, unless it was the store that failed.
+    pub fn parquet(place: impl Into<String>, error: &parquet::errors::ParquetError) -> Self {
+        use object_store::Error as Store;
+        let parquet::errors::ParquetError::External(cause) = error else {
+            return Self::malformed(place, error.to_string());
+        };
+        let Some(cause) = cause.downcast_ref::<Store>() else { return Self::malformed(place, error.to_string()) };
+        let (text, path) = (cause.to_string(), String::new());
+        let again = match cause {
+            _ if crate::store::is_outside(cause) => crate::store::outside(&path),
+            Store::NotFound { .. } => Store::NotFound { path, source: text.into() },
+            Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => {
+                Store::PermissionDenied { path, source: text.into() }
+            }
+            _ => Store::Generic { store: "object store", source: text.into() },
+        };
+        Self::store(place, again)
+    }
+
     /// Whether the object simply is not there.
     pub const fn is_not_found(&self) -> bool {
         matches!(self, Self::Store { source: object_store::Error::NotFound { .. }, .. })

@@ -216,6 +216,6 @@ pub async fn footer_record_count(root: &TableRoot, file: &DataFile) -> Result<u6
         return Err(damaged("the row count of a file that is not Parquet is unknown".to_owned()));
     }
     let mut reader = root.parquet(&file.path, file.size_bytes)?;
-    let metadata = reader.get_metadata(None).await.map_err(|e| damaged(e.to_string()))?;
+    let metadata = reader.get_metadata(None).await.map_err(|e| Error::parquet(file.path.as_str(), &e))?;
     u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| damaged("the row count is negative".to_owned()))
 }

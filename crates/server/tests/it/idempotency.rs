@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Operations without a key here: verification changes nothing, conversion is of no catalog (e2e/test_conversion.py).
+/// Operations without a key here: verification changes nothing, conversion is of no catalog (`e2e/test_conversion.py`).
 const WITHOUT_KEY: [&str; 2] = ["runVerify", "convertTable"];
 
 /// An operation, how to ask for it, and the action of its audit line.
