@@ -1,6 +1,6 @@
 //! Reading checkpoints ("Checkpoint Schema", "V2 Spec"): Parquet by row group, JSON by line.
 
-use super::action::{Add, Format, Metadata, Pairs, Protocol, Sidecar, VectorDescriptor};
+use super::action::{Add, Format, Metadata, Pairs, Protocol, Remove, Sidecar, VectorDescriptor};
 use super::replay::{Decoder, Keys};
 use super::stats::{FileStats, Scratch};
 use crate::sync::{Error, ParquetObject, Result, TableRoot};
@@ -110,6 +110,56 @@ pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(ParquetRecordBa
     });
     let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
     Ok((stream.map_err(|e| damaged(root, key, &e))?, typed_only))
+}
+
+/// Streams batches of the columns that identify the logical files of one Parquet file.
+pub(super) async fn references(root: &TableRoot, key: &str) -> Result<ParquetRecordBatchStream<ParquetObject>> {
+    let builder = open(root, key).await?;
+    let mask = project(&builder, |path| path == "add.path" || path.starts_with("add.deletionVector."));
+    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+    stream.map_err(|e| damaged(root, key, &e))
+}
+
+/// Visits the logical files of a batch of [`references`].
+pub(super) fn each_reference(
+    batch: &RecordBatch,
+    mut visit: impl FnMut(&str, Option<&VectorDescriptor<'_>>) -> Result<()>,
+) -> Result<()> {
+    let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(()) };
+    let paths = add.column_by_name("path").and_then(|c| c.as_string_opt::<i32>());
+    for row in (0..add.len()).filter(|row| add.is_valid(*row)) {
+        let Some(path) = paths.filter(|paths| paths.is_valid(row)) else { continue };
+        visit(path.value(row), vector(add, row).as_ref())?;
+    }
+    Ok(())
+}
+
+/// Streams batches of the tombstones of one Parquet file.
+pub(super) async fn removes(root: &TableRoot, key: &str) -> Result<ParquetRecordBatchStream<ParquetObject>> {
+    let builder = open(root, key).await?;
+    let mask = project(&builder, |path| {
+        ["remove.path", "remove.deletionTimestamp", "remove.dataChange", "remove.size"].contains(&path)
+            || path.starts_with("remove.deletionVector.")
+    });
+    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+    stream.map_err(|e| damaged(root, key, &e))
+}
+
+/// Visits the tombstones of a batch of [`removes`].
+pub(super) fn each_remove(batch: &RecordBatch, mut visit: impl FnMut(&Remove<'_>) -> Result<()>) -> Result<()> {
+    let Some(remove) = batch.column_by_name("remove").and_then(|c| c.as_struct_opt()) else { return Ok(()) };
+    for row in (0..remove.len()).filter(|row| remove.is_valid(*row)) {
+        let Some(path) = string(remove, "path", row) else { continue };
+        let change = remove.column_by_name("dataChange").and_then(|c| c.as_boolean_opt());
+        visit(&Remove {
+            path: path.into(),
+            deletion_timestamp: integer(remove, "deletionTimestamp", row),
+            data_change: change.is_none_or(|c| c.is_valid(row) && c.value(row)),
+            size: integer(remove, "size", row),
+            deletion_vector: vector(remove, row),
+        })?;
+    }
+    Ok(())
 }
 
 /// Whether `add.stats` exists and is not null throughout.

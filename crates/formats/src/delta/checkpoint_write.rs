@@ -1,15 +1,14 @@
 //! Writing classic checkpoints ("Checkpoint Schema", "V1 Spec").
 //!
 //! Actions are carried over as the log has them, statistics as text, so that a checkpoint loses and invents nothing.
-//! Tombstones of the commits since the checkpoint before are kept; older ones are left out, which only matters to
-//! VACUUM, and that must not run on a table whose files belong to another format.
+//! Tombstones are kept until they expire (`delta.deletedFileRetentionDuration`), those of the checkpoint before included.
 
-use super::LOG;
-use super::action::{self, Add, Metadata, Protocol};
+use super::action::{self, Add, Metadata, Protocol, Remove, VectorDescriptor};
 use super::checkpoint;
 use super::log::{Checkpoint, Segment};
 use super::replay::Keys;
 use super::source::definition_of;
+use super::{LOG, protocol};
 use crate::sync::{Error, Result, TableRoot};
 use arrow::array::{
     ArrayRef, BooleanArray, Int32Array, Int64Array, ListBuilder, MapBuilder, MapFieldNames, RecordBatch, StringArray,
@@ -37,15 +36,20 @@ pub(super) async fn write(root: &TableRoot, segment: &Segment) -> Result<Checkpo
     let mut out = Out::new(&key)?;
     out.definition(&definition.protocol, &definition.metadata)?;
     let mut keys = Keys::default();
-    let mut files = std::pin::pin!(root.get_all(segment.newest_first()));
+    let expired = chrono::Utc::now().timestamp_millis() - tombstone_retention_ms(&definition.metadata);
+    let lives = |remove: &Remove<'_>| remove.deletion_timestamp.unwrap_or(0) > expired;
+    let mut files = std::pin::pin!(root.get_all(segment.commit_keys()));
     while let Some((commit, bytes)) = files.try_next().await? {
         let place = root.spell(&commit);
         let mut removed = Vec::new();
         for (number, text) in action::lines(&place, &bytes)? {
             let line = action::parse(&place, number, text)?;
             if let Some(remove) = line.remove {
-                removed.push(keys.key(&remove.path, remove.deletion_vector.as_ref()));
-                out.remove(&remove.path, remove.deletion_timestamp, remove.deletion_vector.is_some())?;
+                let key = keys.key(&remove.path, remove.deletion_vector.as_ref());
+                removed.push(key);
+                if !keys.contains(key) && lives(&remove) {
+                    out.remove(&remove)?;
+                }
             }
             if let Some(add) = line.add {
                 let key = keys.key(&add.path, add.deletion_vector.as_ref());
@@ -65,6 +69,15 @@ pub(super) async fn write(root: &TableRoot, segment: &Segment) -> Result<Checkpo
         {
             checkpoint::each_add(&keys, &batch, |add| out.add(add))?;
         }
+        let mut batches = checkpoint::removes(root, part).await?;
+        while let Some(batch) =
+            batches.try_next().await.map_err(|e| Error::malformed(root.spell(part), e.to_string()))?
+        {
+            checkpoint::each_remove(&batch, |remove| {
+                let decided = keys.contains(keys.key(&remove.path, remove.deletion_vector.as_ref()));
+                if decided || !lives(remove) { Ok(()) } else { out.remove(remove) }
+            })?;
+        }
     }
     let (bytes, actions, adds) = out.finish()?;
     let size = bytes.len();
@@ -73,6 +86,28 @@ pub(super) async fn write(root: &TableRoot, segment: &Segment) -> Result<Checkpo
     root.put(&format!("{LOG}/_last_checkpoint"), hint.to_string()).await?;
     let modified_ms = chrono::Utc::now().timestamp_millis();
     Ok(Checkpoint { version: segment.version, parts: vec![key], modified_ms })
+}
+
+/// How long tombstones are kept: an interval such as `interval 1 week`, a week when nothing readable is said.
+fn tombstone_retention_ms(metadata: &Metadata) -> i64 {
+    const DAY: i64 = 86_400_000;
+    let text = protocol::property(metadata, "delta.deletedFileRetentionDuration").unwrap_or_default();
+    let text = text.trim().to_ascii_lowercase();
+    let mut words = text.strip_prefix("interval").unwrap_or(&text).split_ascii_whitespace();
+    let mut total = None;
+    while let (Some(count), Some(unit)) = (words.next(), words.next()) {
+        let unit = match unit.trim_end_matches('s') {
+            "week" => 7 * DAY,
+            "day" => DAY,
+            "hour" => DAY / 24,
+            "minute" => 60_000,
+            "second" => 1000,
+            "millisecond" => 1,
+            _ => return 7 * DAY,
+        };
+        total = count.parse::<i64>().ok().and_then(|n| n.checked_mul(unit)?.checked_add(total.unwrap_or(0)));
+    }
+    total.filter(|ms| *ms >= 0).unwrap_or(7 * DAY)
 }
 
 fn field(name: &str, ty: DataType) -> Field {
@@ -142,6 +177,8 @@ fn remove_fields() -> Fields {
         field("path", DataType::Utf8),
         field("deletionTimestamp", DataType::Int64),
         field("dataChange", DataType::Boolean),
+        field("size", DataType::Int64),
+        field("deletionVector", DataType::Struct(vector_fields())),
     ]
     .into()
 }
@@ -154,6 +191,43 @@ struct VectorRow {
     offset: Option<i32>,
     size: i32,
     cardinality: i64,
+}
+
+/// A remove's columns.
+struct Tombstone {
+    path: String,
+    timestamp: Option<i64>,
+    size: Option<i64>,
+    vector: Option<VectorRow>,
+}
+
+impl VectorRow {
+    fn new(v: &VectorDescriptor<'_>) -> Self {
+        Self {
+            storage_type: v.storage_type.to_string(),
+            path: v.path_or_inline_dv.to_string(),
+            offset: v.offset.and_then(|n| i32::try_from(n).ok()),
+            size: i32::try_from(v.size_in_bytes).unwrap_or(0),
+            cardinality: v.cardinality,
+        }
+    }
+}
+
+/// The column of some vectors.
+fn vector_column(vectors: Vec<Option<VectorRow>>) -> std::result::Result<StructArray, arrow::error::ArrowError> {
+    let present = NullBuffer::from(vectors.iter().map(Option::is_some).collect::<Vec<_>>());
+    let vectors: Vec<_> = vectors.into_iter().map(Option::unwrap_or_default).collect();
+    StructArray::try_new(
+        vector_fields(),
+        vec![
+            Arc::new(StringArray::from_iter_values(vectors.iter().map(|v| &v.storage_type))),
+            Arc::new(StringArray::from_iter_values(vectors.iter().map(|v| &v.path))),
+            Arc::new(Int32Array::from_iter(vectors.iter().map(|v| v.offset))),
+            Arc::new(Int32Array::from_iter_values(vectors.iter().map(|v| v.size))),
+            Arc::new(Int64Array::from_iter_values(vectors.iter().map(|v| v.cardinality))),
+        ],
+        Some(present),
+    )
 }
 
 /// The file in the making.
@@ -169,7 +243,7 @@ struct Out {
     modified: Vec<Option<i64>>,
     stats: Vec<Option<String>>,
     vectors: Vec<Option<VectorRow>>,
-    removed: Vec<(String, Option<i64>)>,
+    removed: Vec<Tombstone>,
 }
 
 fn map_builder() -> MapBuilder<StringBuilder, StringBuilder> {
@@ -280,13 +354,7 @@ impl Out {
         self.size.push(add.size);
         self.modified.push(add.modification_time);
         self.stats.push(add.stats.as_ref().map(ToString::to_string));
-        self.vectors.push(add.deletion_vector.as_ref().map(|v| VectorRow {
-            storage_type: v.storage_type.to_string(),
-            path: v.path_or_inline_dv.to_string(),
-            offset: v.offset.and_then(|n| i32::try_from(n).ok()),
-            size: i32::try_from(v.size_in_bytes).unwrap_or(0),
-            cardinality: v.cardinality,
-        }));
+        self.vectors.push(add.deletion_vector.as_ref().map(VectorRow::new));
         self.adds += 1;
         if self.path.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
@@ -298,19 +366,7 @@ impl Out {
         let paths = std::mem::take(&mut self.path);
         let rows = paths.len();
         let vectors = std::mem::take(&mut self.vectors);
-        let present = NullBuffer::from(vectors.iter().map(Option::is_some).collect::<Vec<_>>());
-        let vectors: Vec<_> = vectors.into_iter().map(Option::unwrap_or_default).collect();
-        let vector = StructArray::try_new(
-            vector_fields(),
-            vec![
-                Arc::new(StringArray::from_iter_values(vectors.iter().map(|v| &v.storage_type))),
-                Arc::new(StringArray::from_iter_values(vectors.iter().map(|v| &v.path))),
-                Arc::new(Int32Array::from_iter(vectors.iter().map(|v| v.offset))),
-                Arc::new(Int32Array::from_iter_values(vectors.iter().map(|v| v.size))),
-                Arc::new(Int64Array::from_iter_values(vectors.iter().map(|v| v.cardinality))),
-            ],
-            Some(present),
-        );
+        let vector = vector_column(vectors);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from(paths)),
             Arc::new(self.partition.finish()),
@@ -324,23 +380,29 @@ impl Out {
         self.batch("add", filled)
     }
 
-    /// A tombstone. One with a deletion vector is left out: it needs columns that nobody reads.
-    fn remove(&mut self, path: &str, timestamp: Option<i64>, has_vector: bool) -> Result<()> {
-        if !has_vector {
-            self.removed.push((path.to_owned(), timestamp));
-        }
+    /// A tombstone.
+    fn remove(&mut self, remove: &Remove<'_>) -> Result<()> {
+        self.removed.push(Tombstone {
+            path: remove.path.to_string(),
+            timestamp: remove.deletion_timestamp,
+            size: remove.size,
+            vector: remove.deletion_vector.as_ref().map(VectorRow::new),
+        });
         if self.removed.len() >= BATCH_ROWS { self.flush_removed() } else { Ok(()) }
     }
 
     fn flush_removed(&mut self) -> Result<()> {
-        let removed = std::mem::take(&mut self.removed);
+        let mut removed = std::mem::take(&mut self.removed);
         if removed.is_empty() {
             return Ok(());
         }
+        let vector = vector_column(removed.iter_mut().map(|r| r.vector.take()).collect());
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(removed.iter().map(|(path, _)| path))),
-            Arc::new(removed.iter().map(|(_, timestamp)| *timestamp).collect::<Int64Array>()),
+            Arc::new(StringArray::from_iter_values(removed.iter().map(|r| &r.path))),
+            Arc::new(removed.iter().map(|r| r.timestamp).collect::<Int64Array>()),
             Arc::new(BooleanArray::from(vec![false; removed.len()])),
+            Arc::new(removed.iter().map(|r| r.size).collect::<Int64Array>()),
+            Arc::new(vector.map_err(|e| Error::malformed(&self.place, e.to_string()))?),
         ];
         let filled = self.structure(remove_fields(), columns)?;
         self.batch("remove", filled)

@@ -1,7 +1,8 @@
 //! Finding the files of a version: commits and checkpoints ("Delta Log Entries", "Checkpoints").
 //!
-//! Compacted commits ("Log Compaction Files") are an optional short cut. Those found in the wild keep superseded
-//! actions of one logical file side by side, so that the commits themselves are read instead, which always exist.
+//! Compacted commits ("Log Compaction Files") are an optional short cut: one file instead of the commits that it sums up.
+//! Those commits always exist as well, and are read instead of a file that breaks the rules of reconciliation (some found
+//! in the wild keep superseded actions of one logical file side by side).
 
 use super::LOG;
 use crate::sync::{Error, Listed, Result, TableRoot};
@@ -15,6 +16,25 @@ pub(super) struct Segment {
     pub checkpoint: Option<Checkpoint>,
     /// The commits after the checkpoint, up to `version`, ascending and without a gap.
     pub commits: Vec<CommitFile>,
+    /// Files that sum several of the commits up, ascending by first and last commit.
+    pub compactions: Vec<Compaction>,
+}
+
+/// `begin.end.compacted.json`: what the commits `begin..=end` amount to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Compaction {
+    pub begin: i64,
+    pub end: i64,
+    pub key: String,
+}
+
+/// A file to replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LogFile {
+    /// The key of one commit.
+    Commit(String),
+    /// A compaction, and the keys of the commits that it stands for, newest first.
+    Compacted(String, Vec<String>),
 }
 
 /// `n.json`.
@@ -38,6 +58,7 @@ pub(super) struct Checkpoint {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listing {
     pub commits: BTreeMap<i64, CommitFile>,
+    compactions: Vec<Compaction>,
     checkpoints: BTreeMap<i64, Vec<Checkpoint>>,
     partial: BTreeMap<(i64, u32), BTreeMap<u32, Listed>>,
 }
@@ -66,6 +87,9 @@ impl Listing {
         if rest == ".json" {
             let commit = CommitFile { version, key: object.key, modified_ms: object.modified_ms };
             self.commits.insert(version, commit);
+        } else if let Some(end) = rest.strip_suffix(".compacted.json").and_then(|r| r.strip_prefix('.')) {
+            let end = number(end).filter(|end| *end > version)?;
+            self.compactions.push(Compaction { begin: version, end, key: object.key });
         } else if let Some(kind) = rest.strip_prefix(".checkpoint.") {
             if kind == "parquet" {
                 self.checkpoints.entry(version).or_default().push(one(&object.key));
@@ -117,7 +141,10 @@ impl Listing {
         if first + i64::try_from(commits.len()).unwrap_or(0) != version + 1 {
             return Err(first + i64::try_from(commits.len()).unwrap_or(0));
         }
-        Ok(Segment { version, checkpoint, commits })
+        let mut compactions: Vec<_> =
+            self.compactions.iter().filter(|c| c.begin >= first && c.end <= version).cloned().collect();
+        compactions.sort_unstable();
+        Ok(Segment { version, checkpoint, commits, compactions })
     }
 }
 
@@ -161,9 +188,41 @@ pub(super) async fn newest(root: &TableRoot) -> Result<(Segment, Listing)> {
 }
 
 impl Segment {
-    /// The commits to replay after the checkpoint, newest first.
-    pub fn newest_first(&self) -> Vec<String> {
+    /// The files to replay after the checkpoint, newest first, as few as there can be.
+    pub fn newest_first(&self) -> Vec<LogFile> {
+        self.until(self.version)
+    }
+
+    /// As [`newest_first`](Self::newest_first), with the newest commit by itself: compactions do not say when it was made.
+    pub fn newest_commit_first(&self) -> Vec<LogFile> {
+        let newest = self.commits.last().map(|c| LogFile::Commit(c.key.clone()));
+        newest.into_iter().chain(self.until(self.version - 1)).collect()
+    }
+
+    /// The commits after the checkpoint, newest first.
+    pub fn commit_keys(&self) -> Vec<String> {
         self.commits.iter().rev().map(|c| c.key.clone()).collect()
+    }
+
+    fn until(&self, version: i64) -> Vec<LogFile> {
+        let mut files = Vec::new();
+        let mut rest = self.commits.iter().filter(|c| c.version <= version).collect::<std::collections::VecDeque<_>>();
+        while let Some(next) = rest.pop_front() {
+            let fits = |c: &&Compaction| c.begin == next.version && c.end <= version;
+            match self.compactions.iter().filter(fits).max_by_key(|c| c.end) {
+                None => files.push(LogFile::Commit(next.key.clone())),
+                Some(compaction) => {
+                    let mut commits = vec![next.key.clone()];
+                    while rest.front().is_some_and(|c| c.version <= compaction.end) {
+                        commits.extend(rest.pop_front().map(|c| c.key.clone()));
+                    }
+                    commits.reverse();
+                    files.push(LogFile::Compacted(compaction.key.clone(), commits));
+                }
+            }
+        }
+        files.reverse();
+        files
     }
 }
 
@@ -191,7 +250,8 @@ mod tests {
             name(1, ".json"),
             name(1, ".checkpoint.0000000001.0000000002.parquet"),
             name(1, ".crc"),
-            name(0, ".00000000000000000001.compacted.json"),
+            name(1, ".00000000000000000001.compacted.json"),
+            name(1, ".x.compacted.json"),
             name(2, ".json.tmp"),
             "_last_checkpoint".to_owned(),
             "x.json".to_owned(),
@@ -199,7 +259,28 @@ mod tests {
         ];
         let listing = listing(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let segment = listing.segment(1).unwrap();
-        assert_eq!((segment.checkpoint, segment.commits.len()), (None, 2));
+        assert_eq!((&segment.checkpoint, segment.commits.len()), (&None, 2));
+        assert_eq!(segment.newest_first().len(), 2);
+    }
+
+    #[test]
+    fn compactions_stand_for_their_commits() {
+        let compacted = |begin: i64, end: i64| format!("{begin:020}.{end:020}.compacted.json");
+        let mut names: Vec<_> = (0..10).map(|v| name(v, ".json")).collect();
+        names.push(name(2, ".checkpoint.parquet"));
+        names.extend([compacted(0, 4), compacted(3, 5), compacted(3, 8), compacted(4, 9), compacted(3, 12)]);
+        let listing = listing(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let commit = |version| LogFile::Commit(commit_key(version));
+        let compaction = |begin, end| {
+            let commits = (begin..=end).rev().map(commit_key).collect();
+            LogFile::Compacted(format!("{LOG}/{}", compacted(begin, end)), commits)
+        };
+        let segment = listing.segment(9).unwrap();
+        assert_eq!(segment.newest_first(), [commit(9), compaction(3, 8)]);
+        let segment = listing.segment(8).unwrap();
+        assert_eq!(segment.newest_first(), [compaction(3, 8)]);
+        let alone = segment.newest_commit_first();
+        assert_eq!(alone, [commit(8), commit(7), commit(6), compaction(3, 5)]);
     }
 
     #[test]

@@ -1,21 +1,25 @@
 //! A Delta table as a [`Source`].
 
-use super::action::{self, CommitInfo, Line, Metadata, Protocol};
+mod changes;
+mod liveness;
+mod snapshot;
+
+use super::action::{self, CommitInfo, Metadata, Protocol};
 use super::checkpoint::{self, Actions};
-use super::log::{self, Checkpoint, CommitFile, Listing, Segment};
-use super::replay::{Decoder, Keys, path};
+use super::log::{self, Checkpoint, Listing, LogFile, Segment};
+use super::replay::{Decoder, Keys};
 use super::schema::Mapping;
-use super::stats::Scratch;
 use super::{LOG, protocol};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
 use bytes::Bytes;
+use changes::Replay;
 use futures::{StreamExt, TryStreamExt};
 use hoglake_model::table::{
-    Change, DataFile, FileDelta, Operation, RemovedFile, RowDeletes, TableFormat, TableState, VectorContainer, Version,
-    VersionId, Watermark,
+    DataFile, RowDeletes, TableFormat, TableState, VectorContainer, Version, VersionId, Watermark,
 };
-use std::collections::HashMap;
+use snapshot::SnapshotReader;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 
@@ -63,18 +67,7 @@ pub async fn schema_text(root: &TableRoot) -> Result<String> {
 }
 
 async fn define(root: &TableRoot, segment: &Segment) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
-    let mut header = Header::default();
-    let mut files = std::pin::pin!(root.get_all(segment.newest_first()));
-    while let Some((key, bytes)) = files.try_next().await? {
-        let found = read_header(&root.spell(&key), &bytes)?;
-        header.protocol = header.protocol.or(found.protocol);
-        header.metadata = header.metadata.or(found.metadata);
-        // Only the newest commit's own time counts.
-        header.info = header.info.or(Some(found.info.unwrap_or_default()));
-        if header.protocol.is_some() && header.metadata.is_some() {
-            break;
-        }
-    }
+    let header = newest_header(root, segment.newest_commit_first()).await?;
     let mut actions = Actions::default();
     if let Some(found) = &segment.checkpoint {
         actions = read_actions(root, found).await?;
@@ -106,6 +99,8 @@ struct Header {
     protocol: Option<Protocol>,
     metadata: Option<Metadata>,
     info: Option<CommitInfo>,
+    /// Whether one of them occurs twice.
+    repeated: bool,
 }
 
 impl DeltaSource {
@@ -170,14 +165,16 @@ impl DeltaSource {
         // A schema that changed on the way has to be known as it was before; most backlogs change none.
         let mut kept: HashMap<i64, Bytes> = HashMap::new();
         let mut kept_bytes = 0;
-        let (mut protocol_changes, mut metadata_changes) = (false, false);
+        let mut definition_changes = false;
+        let mut unannounced = HashSet::new();
         {
             let mut files = std::pin::pin!(self.root.get_all(replay.iter().map(|c| c.key.clone()).collect::<Vec<_>>()));
             let mut versions = replay.iter();
             while let Some((key, bytes)) = files.try_next().await? {
-                let header = read_header(&self.root.spell(&key), &bytes)?;
-                protocol_changes |= header.protocol.is_some();
-                metadata_changes |= header.metadata.is_some();
+                let place = self.root.spell(&key);
+                let header = read_header(&place, &bytes)?;
+                definition_changes |= header.protocol.is_some() || header.metadata.is_some();
+                liveness::note_unannounced(&self.root, &place, &bytes, &mut unannounced)?;
                 kept_bytes += bytes.len();
                 if let Some(commit) = versions.next()
                     && kept_bytes <= KEPT_BYTES
@@ -186,37 +183,40 @@ impl DeltaSource {
                 }
             }
         }
-        let before = if protocol_changes || metadata_changes {
-            match self.definition_at(since, head).await? {
-                Some(found) => found,
-                None => return gone(format!("the schema of version {since} is no longer in the log")),
+        let mut before = (head.protocol.clone(), head.metadata.clone());
+        let mut live = HashSet::new();
+        if definition_changes || !unannounced.is_empty() {
+            let Some(segment) = self.segment_of(since, head).await? else {
+                return gone(format!("the state of version {since} is no longer in the log"));
+            };
+            if definition_changes {
+                match self.definition_at(&segment).await? {
+                    Some(found) => before = found,
+                    None => return gone(format!("the schema of version {since} is no longer in the log")),
+                }
             }
-        } else {
-            (head.protocol.clone(), head.metadata.clone())
-        };
-        let replay = Replay { source: self, commits: replay.into(), kept, protocol: before.0, metadata: before.1 };
+            live = liveness::live(&self.root, &segment, &unannounced).await?;
+        }
+        let (protocol, metadata) = before;
+        let replay = Replay { source: self, commits: replay.into(), kept, protocol, metadata, live };
         Ok(Changes::Replay(futures::stream::try_unfold(replay, Replay::next).boxed()))
     }
 
-    /// Protocol and metadata as of `version`, looked for backwards; `None` when the log no longer goes back.
-    async fn definition_at(&self, version: i64, head: &Head) -> Result<Option<(Protocol, Metadata)>> {
-        let full;
-        let listing = if head.listing.checkpoint(version).is_some() || head.listing.commits.contains_key(&0) {
-            &head.listing
-        } else {
-            full = Listing::read(&self.root, None).await?;
-            &full
-        };
-        let Ok(segment) = listing.segment(version) else { return Ok(None) };
-        let mut header = Header::default();
-        let mut files = std::pin::pin!(self.root.get_all(segment.newest_first()));
-        while let Some((key, bytes)) = files.try_next().await? {
-            let found = read_header(&self.root.spell(&key), &bytes)?;
-            header.protocol = header.protocol.or(found.protocol);
-            header.metadata = header.metadata.or(found.metadata);
+    /// What it takes to rebuild an earlier version; `None` when the log no longer goes back.
+    async fn segment_of(&self, version: i64, head: &Head) -> Result<Option<Segment>> {
+        if head.listing.checkpoint(version).is_some() || head.listing.commits.contains_key(&0) {
+            return Ok(head.listing.segment(version).ok());
         }
-        if let Some(found) = segment.checkpoint.filter(|_| header.protocol.is_none() || header.metadata.is_none()) {
-            let actions = read_actions(&self.root, &found).await?;
+        Ok(Listing::read(&self.root, None).await?.segment(version).ok())
+    }
+
+    /// Protocol and metadata of a segment.
+    async fn definition_at(&self, segment: &Segment) -> Result<Option<(Protocol, Metadata)>> {
+        let mut header = newest_header(&self.root, segment.newest_first()).await?;
+        if let Some(found) =
+            segment.checkpoint.as_ref().filter(|_| header.protocol.is_none() || header.metadata.is_none())
+        {
+            let actions = read_actions(&self.root, found).await?;
             header.protocol = header.protocol.or(actions.protocol);
             header.metadata = header.metadata.or(actions.metadata);
         }
@@ -301,6 +301,45 @@ fn sidecar_key(path: &str) -> String {
     format!("{LOG}/_sidecars/{name}")
 }
 
+/// The newest protocol and metadata in log files given newest first, and the newest commit's information.
+async fn newest_header(root: &TableRoot, files: Vec<LogFile>) -> Result<Header> {
+    let read = files.into_iter().map(|file| async move {
+        let (key, commits) = match file {
+            LogFile::Commit(key) => (key, Vec::new()),
+            LogFile::Compacted(key, commits) => (key, commits),
+        };
+        let found = read_header(&root.spell(&key), &root.get(&key).await?)?;
+        if commits.is_empty() || !found.repeated {
+            return Ok::<_, Error>(found);
+        }
+        // Which of several is the newest only the commits tell.
+        let mut header = Header::default();
+        for key in commits {
+            header.or(read_header(&root.spell(&key), &root.get(&key).await?)?);
+        }
+        Ok(header)
+    });
+    let mut header = Header::default();
+    let mut files = std::pin::pin!(futures::stream::iter(read).buffered(16));
+    while let Some(found) = files.try_next().await? {
+        header.or(found);
+        if header.protocol.is_some() && header.metadata.is_some() {
+            break;
+        }
+    }
+    Ok(header)
+}
+
+impl Header {
+    /// Fills in from something older.
+    fn or(&mut self, older: Self) {
+        self.protocol = self.protocol.take().or(older.protocol);
+        self.metadata = self.metadata.take().or(older.metadata);
+        // Only the newest commit's own time counts.
+        self.info = self.info.take().or(Some(older.info.unwrap_or_default()));
+    }
+}
+
 /// Reads the actions of a commit that are no file actions, without parsing the others.
 fn read_header(place: &str, bytes: &[u8]) -> Result<Header> {
     let mut header = Header::default();
@@ -310,6 +349,8 @@ fn read_header(place: &str, bytes: &[u8]) -> Result<Header> {
             continue;
         }
         let line = action::parse(place, number, text)?;
+        header.repeated |= line.protocol.is_some() && header.protocol.is_some();
+        header.repeated |= line.metadata.is_some() && header.metadata.is_some();
         header.protocol = line.protocol.or(header.protocol);
         header.metadata = line.metadata.or(header.metadata);
         header.info = line.commit_info.or(header.info);
@@ -334,237 +375,4 @@ async fn read_actions(root: &TableRoot, found: &Checkpoint) -> Result<Actions> {
         }
     }
     Ok(actions)
-}
-
-struct SnapshotReader {
-    root: TableRoot,
-    decoder: Arc<Decoder>,
-    keys: Keys,
-    sender: mpsc::Sender<Result<Vec<DataFile>>>,
-}
-
-impl SnapshotReader {
-    async fn run(mut self, segment: Segment, sidecars: Vec<String>) {
-        let sender = self.sender.clone();
-        if let Err(e) = self.read(segment, sidecars).await {
-            let _ = sender.send(Err(e)).await;
-        }
-    }
-
-    /// Newest first: whatever an action says about a logical file overrules everything older.
-    async fn read(&mut self, segment: Segment, sidecars: Vec<String>) -> Result<()> {
-        let root = self.root.clone();
-        let decoder = Arc::clone(&self.decoder);
-        let files = segment.newest_first().into_iter().map(|key| {
-            let (root, decoder) = (root.clone(), Arc::clone(&decoder));
-            async move {
-                let bytes = root.get(&key).await?;
-                // Decoding is work; it runs beside the reading of the next files.
-                let parsed = tokio::task::spawn_blocking(move || parse_commit(&root, &decoder, &key, &bytes)).await;
-                parsed.map_err(|e| Error::malformed("commit", e.to_string()))?
-            }
-        });
-        let mut files = futures::stream::iter(files).buffered(8);
-        while let Some(parsed) = files.try_next().await? {
-            let mut live = Vec::with_capacity(parsed.adds.len());
-            let mut removed = Vec::with_capacity(parsed.removes.len());
-            // Within one commit an add and a remove of one key do not both occur; of two different vectors, both stay.
-            for (uri, vector) in &parsed.removes {
-                removed.push(self.keys.key(uri, vector.as_ref().map(OwnedVector::borrow).as_ref()));
-            }
-            for (key, file) in parsed.adds {
-                let key = self.keys.key(&key.0, key.1.as_ref().map(OwnedVector::borrow).as_ref());
-                if self.keys.insert(key) {
-                    live.push(file);
-                }
-            }
-            for key in removed {
-                self.keys.insert(key);
-            }
-            self.send(live).await?;
-        }
-        drop(files);
-        let Some(found) = segment.checkpoint else { return Ok(()) };
-        let keys = Arc::new(std::mem::take(&mut self.keys));
-        for part in found.parts.iter().chain(&sidecars) {
-            if part.ends_with(".json") {
-                self.json_checkpoint(part, &keys).await?;
-            } else {
-                self.parquet_checkpoint(part, &keys).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn json_checkpoint(&mut self, part: &str, keys: &Keys) -> Result<()> {
-        let bytes = self.root.get(part).await?;
-        let place = self.root.spell(part);
-        let (mut live, mut scratch) = (Vec::new(), Scratch::default());
-        for (number, text) in action::lines(&place, &bytes)? {
-            let Some(add) = action::parse(&place, number, text)?.add else { continue };
-            if !keys.contains(keys.key(&add.path, add.deletion_vector.as_ref())) {
-                live.push(self.decoder.file(&place, &add, &mut scratch, None)?);
-            }
-        }
-        self.send(live).await
-    }
-
-    async fn parquet_checkpoint(&mut self, part: &str, keys: &Arc<Keys>) -> Result<()> {
-        let place: Arc<str> = self.root.spell(part).into();
-        let (batches, typed_only) = checkpoint::adds(&self.root, part).await?;
-        let damaged = |e: &dyn std::fmt::Display| Error::malformed(place.as_ref(), e.to_string());
-        let mut decoded = batches
-            .map(|batch| {
-                let (decoder, keys, place) = (Arc::clone(&self.decoder), Arc::clone(keys), Arc::clone(&place));
-                async move {
-                    let batch = batch.map_err(|e| Error::malformed(place.as_ref(), e.to_string()))?;
-                    let work = move || checkpoint::decode(&decoder, &keys, &place, &batch, typed_only);
-                    tokio::task::spawn_blocking(work)
-                        .await
-                        .map_err(|e| Error::malformed("checkpoint", e.to_string()))?
-                }
-            })
-            .buffered(2);
-        while let Some(batch) = decoded.next().await {
-            let files = batch?;
-            if !files.is_empty() && self.sender.send(Ok(files)).await.is_err() {
-                return Err(damaged(&"nobody reads any longer"));
-            }
-        }
-        Ok(())
-    }
-
-    async fn send(&self, files: Vec<DataFile>) -> Result<()> {
-        if !files.is_empty() && self.sender.send(Ok(files)).await.is_err() {
-            return Err(Error::malformed("snapshot", "nobody reads any longer"));
-        }
-        Ok(())
-    }
-}
-
-/// The file actions of one commit, detached from its bytes.
-struct ParsedCommit {
-    adds: Vec<(FileKey, DataFile)>,
-    removes: Vec<FileKey>,
-}
-
-/// What identifies a logical file: the path as written, and its deletion vector.
-type FileKey = (Box<str>, Option<OwnedVector>);
-
-/// What identifies a deletion vector.
-struct OwnedVector {
-    storage_type: Box<str>,
-    path: Box<str>,
-    offset: Option<i64>,
-}
-
-impl OwnedVector {
-    fn new(d: &action::VectorDescriptor<'_>) -> Self {
-        Self { storage_type: (*d.storage_type).into(), path: (*d.path_or_inline_dv).into(), offset: d.offset }
-    }
-
-    fn borrow(&self) -> action::VectorDescriptor<'_> {
-        action::VectorDescriptor {
-            storage_type: self.storage_type.as_ref().into(),
-            path_or_inline_dv: self.path.as_ref().into(),
-            offset: self.offset,
-            size_in_bytes: 0,
-            cardinality: 0,
-        }
-    }
-}
-
-fn parse_commit(root: &TableRoot, decoder: &Decoder, key: &str, bytes: &[u8]) -> Result<ParsedCommit> {
-    let place = root.spell(key);
-    let mut scratch = Scratch::default();
-    let mut out = ParsedCommit { adds: Vec::new(), removes: Vec::new() };
-    for (number, text) in action::lines(&place, bytes)? {
-        let line = action::parse(&place, number, text)?;
-        if let Some(add) = line.add {
-            let file = decoder.file(&place, &add, &mut scratch, None)?;
-            out.adds.push((((*add.path).into(), add.deletion_vector.as_ref().map(OwnedVector::new)), file));
-        }
-        if let Some(remove) = line.remove {
-            out.removes.push(((*remove.path).into(), remove.deletion_vector.as_ref().map(OwnedVector::new)));
-        }
-    }
-    Ok(out)
-}
-
-/// The commits after a watermark, one after another.
-struct Replay<'a> {
-    source: &'a DeltaSource,
-    commits: std::collections::VecDeque<CommitFile>,
-    kept: HashMap<i64, Bytes>,
-    protocol: Protocol,
-    metadata: Metadata,
-}
-
-impl Replay<'_> {
-    async fn next(mut self) -> Result<Option<(Change, Self)>> {
-        let Some(commit) = self.commits.pop_front() else { return Ok(None) };
-        let bytes = match self.kept.remove(&commit.version) {
-            Some(bytes) => bytes,
-            None => self.source.root.get(&commit.key).await?,
-        };
-        let place = self.source.root.spell(&commit.key);
-        let mut header = Header::default();
-        let mut lines = Vec::new();
-        for (number, text) in action::lines(&place, &bytes)? {
-            let mut line = action::parse(&place, number, text)?;
-            header.protocol = line.protocol.take().or(header.protocol);
-            header.metadata = line.metadata.take().or(header.metadata);
-            header.info = line.commit_info.take().or(header.info);
-            lines.push(line);
-        }
-        if let Some(protocol) = header.protocol {
-            self.protocol = protocol;
-        }
-        if let Some(metadata) = header.metadata {
-            self.metadata = metadata;
-        }
-        let version = version(commit.version, &self.metadata, header.info.as_ref(), commit.modified_ms);
-        let root = self.source.root.location().to_string();
-        let (state, mapping) = protocol::state(&place, root, version, &self.protocol, &self.metadata)?;
-        let decoder = Decoder::new(self.source.root.clone(), &state, mapping);
-        let (files, operation) = classify(&self.source.root, &decoder, &place, &lines)?;
-        let change = Change { state: Arc::new(state), operation, files };
-        Ok(Some((change, self)))
-    }
-}
-
-/// Sorts the file actions of one commit into what becomes live, what stays live otherwise, and what goes.
-///
-/// An add and a remove of one path is a change of its deletion vector or of its metadata: the file stays live. An add
-/// without data change and without any remove beside it restates a file that is live already ("it is legal to commit an
-/// existing `path` and `dvId` combination again").
-fn classify(root: &TableRoot, decoder: &Decoder, place: &str, lines: &[Line<'_>]) -> Result<(FileDelta, Operation)> {
-    let mut removed = HashMap::new();
-    let mut data_change = false;
-    for remove in lines.iter().filter_map(|l| l.remove.as_ref()) {
-        data_change |= remove.data_change;
-        removed.insert(path(root, place, &remove.path)?, remove.size);
-    }
-    let nothing_removed = removed.is_empty();
-    let mut files = FileDelta::default();
-    let mut scratch = Scratch::default();
-    let mut added = std::collections::HashSet::new();
-    for add in lines.iter().filter_map(|l| l.add.as_ref()) {
-        let file = decoder.file(place, add, &mut scratch, None)?;
-        if !added.insert(file.path.clone()) {
-            return Err(Error::malformed(place, format!("{} is added twice in one commit", add.path)));
-        }
-        data_change |= add.data_change;
-        let stays = removed.remove(&file.path).is_some() || (nothing_removed && !add.data_change);
-        if stays { files.redeleted.push(file) } else { files.added.push(file) }
-    }
-    let gone = removed.into_iter().map(|(path, size)| RemovedFile {
-        path,
-        partition: None,
-        size_bytes: size.and_then(|n| u64::try_from(n).ok()),
-    });
-    files.removed.extend(gone);
-    files.removed.sort_by(|a, b| a.path.cmp(&b.path));
-    let operation = if data_change || files.is_empty() { files.operation() } else { Operation::Replace };
-    Ok((files, operation))
 }

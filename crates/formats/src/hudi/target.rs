@@ -37,6 +37,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 /// Commits in the active timeline at which the older ones are archived.
 const MAX_ACTIVE: usize = 30;
 
+/// The property by which a table of ours is known before its first commit.
+const CREATED: &str = "hoglake.created";
+
 /// The table that is written.
 pub struct HudiTarget {
     root: TableRoot,
@@ -118,7 +121,10 @@ impl HudiTarget {
             let metadata = CommitMetadata::read(&self.root, instant).await?;
             watermark = from_properties(|key| metadata.extra.get(key).map(String::as_str));
         }
-        let loaded = Loaded { exists: true, watermark: watermark.clone(), metadata_path: Some(self.metadata_path()) };
+        // Properties of ours without any commit are what a first run left that did not come to an end.
+        let exists = !last.is_empty() || properties.get(CREATED).is_none();
+        let metadata_path = exists.then(|| self.metadata_path());
+        let loaded = Loaded { exists, watermark: watermark.clone(), metadata_path };
         self.existing = Some(Existing { properties, timeline, last, watermark, replaced: None });
         Ok(loaded)
     }
@@ -162,6 +168,7 @@ impl HudiTarget {
             ("hoodie.table.type", "COPY_ON_WRITE"),
             ("hoodie.table.version", "6"),
             ("hoodie.timeline.layout.version", "1"),
+            (CREATED, "true"),
         ];
         if !keys.is_empty() {
             pairs.push(("hoodie.table.recordkey.fields", keys.as_str()));

@@ -1,117 +1,12 @@
-//! Targets that follow a source commit by commit: incrementally, after losing races, after crashes between any two
-//! writes, and within bounded numbers of requests.
+//! Targets that follow a source commit by commit: incrementally, after lost history, with deletes and checkpoints.
 
 use crate::judges::see;
 use crate::to_iceberg::copy;
-use bytes::Bytes;
-use futures::stream::BoxStream;
+use crate::watched::{Watched, plain, watched};
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::sync::{Mode, Options, Plan, Report, Result, TableRoot, Target, sync};
-use hoglake_model::Location;
-use object_store::local::LocalFileSystem;
-use object_store::path::Path as ObjectPath;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult,
-};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A local store that counts requests and fails every write after the first `writes_left`.
-#[derive(Debug)]
-struct Watched {
-    inner: LocalFileSystem,
-    requests: AtomicUsize,
-    writes_left: AtomicUsize,
-}
-
-impl Watched {
-    fn new(writes_left: usize) -> Arc<Self> {
-        Arc::new(Self {
-            inner: LocalFileSystem::new(),
-            requests: AtomicUsize::new(0),
-            writes_left: AtomicUsize::new(writes_left),
-        })
-    }
-
-    fn taken(&self) -> usize {
-        self.requests.swap(0, Ordering::SeqCst)
-    }
-
-    fn write(&self) -> object_store::Result<()> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.writes_left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
-            .map(drop)
-            .map_err(|_| object_store::Error::Generic { store: "watched", source: "the machine stopped".into() })
-    }
-}
-
-impl std::fmt::Display for Watched {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("watched")
-    }
-}
-
-#[async_trait::async_trait]
-impl ObjectStore for Watched {
-    async fn put_opts(&self, at: &ObjectPath, payload: PutPayload, o: PutOptions) -> object_store::Result<PutResult> {
-        self.write()?;
-        self.inner.put_opts(at, payload, o).await
-    }
-    async fn put_multipart_opts(
-        &self,
-        at: &ObjectPath,
-        o: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.write()?;
-        self.inner.put_multipart_opts(at, o).await
-    }
-    async fn get_opts(&self, at: &ObjectPath, o: GetOptions) -> object_store::Result<GetResult> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.inner.get_opts(at, o).await
-    }
-    async fn get_ranges(&self, at: &ObjectPath, r: &[std::ops::Range<u64>]) -> object_store::Result<Vec<Bytes>> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.inner.get_ranges(at, r).await
-    }
-    fn delete_stream(
-        &self,
-        at: BoxStream<'static, object_store::Result<ObjectPath>>,
-    ) -> BoxStream<'static, object_store::Result<ObjectPath>> {
-        self.inner.delete_stream(at)
-    }
-    fn list(&self, prefix: Option<&ObjectPath>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.inner.list(prefix)
-    }
-    fn list_with_offset(
-        &self,
-        prefix: Option<&ObjectPath>,
-        offset: &ObjectPath,
-    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.inner.list_with_offset(prefix, offset)
-    }
-    async fn list_with_delimiter(&self, prefix: Option<&ObjectPath>) -> object_store::Result<ListResult> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
-        self.inner.list_with_delimiter(prefix).await
-    }
-    async fn copy_opts(&self, from: &ObjectPath, to: &ObjectPath, o: CopyOptions) -> object_store::Result<()> {
-        self.write()?;
-        self.inner.copy_opts(from, to, o).await
-    }
-}
-
-fn watched(store: &Arc<Watched>, table: &Path) -> TableRoot {
-    TableRoot::with_store(Arc::clone(store) as Arc<dyn ObjectStore>, Location::parse(table.to_str().unwrap()).unwrap())
-}
-
-fn plain(table: &Path) -> TableRoot {
-    watched(&Watched::new(usize::MAX), table)
-}
 
 async fn to_iceberg(root: TableRoot, mode: Mode) -> Result<Report> {
     let source = DeltaSource::new(root.clone());
@@ -206,31 +101,6 @@ async fn lost_history_falls_back_to_a_comparison_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_crash_between_any_two_writes_loses_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    for writes in 0..30 {
-        let table = folder.path().join(format!("crash-{writes}"));
-        let mut log = Log::new(&table);
-        log.commit(&[Log::add("a"), Log::add("b")]);
-        to_iceberg(plain(&table), Mode::Incremental).await.unwrap();
-        log.commit(&[Log::add("c"), Log::remove("a")]);
-        log.commit(&[Log::add("d")]);
-        let outcome = to_iceberg(watched(&Watched::new(writes), &table), Mode::Incremental).await;
-        // Readers see a commit or none, never a half.
-        let between = live(&table).await.concat();
-        assert!(["ab", "bc", "bcd"].contains(&between.as_str()), "{between} after {writes} writes");
-        to_iceberg(plain(&table), Mode::Incremental).await.unwrap();
-        assert_eq!(live(&table).await.concat(), "bcd", "after {writes} writes");
-        // The last writes are hints, whose failure is none.
-        if outcome.is_ok() {
-            assert!(writes >= 7, "{writes} writes cannot be enough");
-            return;
-        }
-    }
-    panic!("the run never came through");
-}
-
-#[tokio::test]
 async fn a_table_that_nobody_converted_is_not_replaced_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path();
@@ -246,23 +116,6 @@ async fn a_table_that_nobody_converted_is_not_replaced_unasked() {
     assert_eq!(std::fs::read_to_string(&metadata).unwrap(), foreign);
     assert!(!table.join("metadata/v2.metadata.json").exists());
     assert!(matches!(to_iceberg(plain(table), Mode::Full).await.unwrap().plan, Plan::Full { .. }));
-}
-
-#[tokio::test]
-async fn of_two_converters_one_wins_and_the_other_plans_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path();
-    let mut log = Log::new(table);
-    log.commit(&[Log::add("a")]);
-    to_iceberg(plain(table), Mode::Incremental).await.unwrap();
-    for n in 0..6 {
-        log.commit(&[Log::add(&format!("f{n}"))]);
-    }
-    let (one, two) =
-        tokio::join!(to_iceberg(plain(table), Mode::Incremental), to_iceberg(plain(table), Mode::Incremental));
-    let (one, two) = (one.unwrap(), two.unwrap());
-    assert_eq!(one.steps.len() + two.steps.len(), 6, "every commit was made exactly once");
-    assert_eq!(live(table).await.len(), 7);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod hudi;
 mod hudi_target;
 mod iceberg_source;
 mod judges;
+mod pairs;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
@@ -16,6 +17,7 @@ mod s3;
 mod seeds;
 mod to_delta;
 mod to_iceberg;
+mod watched;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {

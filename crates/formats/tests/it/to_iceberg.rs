@@ -16,7 +16,10 @@ pub fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
         } else {
-            std::fs::copy(entry.path(), target).unwrap();
+            std::fs::copy(entry.path(), &target).unwrap();
+            // Hudi's timeline is ordered by it.
+            let modified = entry.metadata().unwrap().modified().unwrap();
+            std::fs::File::options().write(true).open(target).unwrap().set_modified(modified).unwrap();
         }
     }
 }

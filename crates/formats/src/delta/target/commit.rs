@@ -180,6 +180,11 @@ fn vector_of(file: &DataFile) -> Option<VectorRef> {
     file.deletes.iter().find_map(|d| if let RowDeletes::Vector(v) = d { Some(v.clone()) } else { None })
 }
 
+/// The rows of a file of the source that are deleted.
+async fn deleted(source: &dyn Source, file: &DataFile) -> Result<DeletionVector> {
+    if file.deletes.is_empty() { Ok(DeletionVector::default()) } else { source.deleted_rows(file).await }
+}
+
 /// The vectors that the table has for the files that a change removes or deletes from.
 async fn live_vectors(
     target: &DeltaTarget,
@@ -257,12 +262,8 @@ impl Writing {
     /// Adds a file as the source has it now.
     async fn add_with_deletes(&mut self, source: &dyn Source, file: &DataFile, count: u64) -> Result<()> {
         let path = self.rebase.map(&file.path)?;
-        let vector = if file.deletes.is_empty() {
-            None
-        } else {
-            let rows = source.deleted_rows(file).await?;
-            (!rows.is_empty()).then(|| self.vector(&rows))
-        };
+        let rows = deleted(source, file).await?;
+        let vector = (!rows.is_empty()).then(|| self.vector(&rows));
         self.add(file, &path, count, vector.as_ref())
     }
 
@@ -286,9 +287,21 @@ impl Writing {
         let counts = record_counts(source, &delta.redeleted).await?;
         for (file, count) in delta.redeleted.iter().zip(counts) {
             let path = self.rebase.map(&file.path)?;
-            let vector = live.get(&path).map(Descriptor::of);
-            write::remove(&mut self.lines, &path, self.now_ms, self.data_change, vector.as_ref());
-            self.add_with_deletes(source, file, count).await?;
+            let old = live.get(&path);
+            let rows = deleted(source, file).await?;
+            let same = match old {
+                None => rows.is_empty(),
+                Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == rows,
+            };
+            let old = old.map(Descriptor::of);
+            if same {
+                // The same logical file again: a commit must not remove what it adds.
+                self.add(file, &path, count, old.as_ref())?;
+                continue;
+            }
+            write::remove(&mut self.lines, &path, self.now_ms, self.data_change, old.as_ref());
+            let vector = (!rows.is_empty()).then(|| self.vector(&rows));
+            self.add(file, &path, count, vector.as_ref())?;
             self.counts.redeleted += 1;
         }
         Ok(())
@@ -316,8 +329,7 @@ impl Writing {
                 continue;
             }
             let old = mark.vector.take();
-            let rows =
-                if file.deletes.is_empty() { DeletionVector::default() } else { source.deleted_rows(&file).await? };
+            let rows = deleted(source, &file).await?;
             let same = match &old {
                 None => rows.is_empty(),
                 Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == rows,
@@ -442,7 +454,7 @@ fn advance(
 ) {
     let base = target.base.get_or_insert_with(|| Base {
         version,
-        segment: log::Segment { version, checkpoint: None, commits: Vec::new() },
+        segment: log::Segment { version, checkpoint: None, commits: Vec::new(), compactions: Vec::new() },
         listing: log::Listing::default(),
         current: None,
     });
@@ -462,6 +474,7 @@ async fn checkpoint(target: &mut DeltaTarget) {
             let before = chrono::Utc::now().timestamp_millis() - target.options.log_retention_ms;
             let version = checkpoint.version;
             base.segment.commits.clear();
+            base.segment.compactions.clear();
             base.segment.checkpoint = Some(checkpoint);
             for commit in base.listing.commits.values().filter(|c| c.version < version && c.modified_ms < before) {
                 if let Err(error) = target.root.delete(&commit.key).await {
