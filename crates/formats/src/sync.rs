@@ -8,6 +8,7 @@
 //! files. A table without a watermark is somebody's own: it is only replaced when a full sync is asked for. A commit that
 //! loses the race for the target's pointer has changed nothing: the run loads and plans again.
 
+mod deletes;
 mod engine;
 mod error;
 mod named;
@@ -17,7 +18,7 @@ mod source;
 mod target;
 mod watermark;
 
-pub(crate) use engine::refuse_deletes;
+pub use deletes::UnsupportedDeletes;
 pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
 pub use named::Named;

@@ -67,6 +67,8 @@ pub struct TargetOptions {
     pub retention_ms: Option<i64>,
     /// After how many commits a Delta target gets a checkpoint; its own default when absent.
     pub checkpoint_interval: Option<i64>,
+    /// The format version of Iceberg targets; the lowest that serves when absent.
+    pub iceberg_format_version: Option<i32>,
 }
 
 /// `SubmittedConversionResponse` of the contract.
@@ -163,6 +165,7 @@ pub fn open_target(
         TableFormat::Iceberg => {
             let mut own = IcebergTargetOptions::default();
             own.retention_ms = options.retention_ms.unwrap_or(own.retention_ms);
+            own.format_version = options.iceberg_format_version;
             Box::new(IcebergTarget::new(table, own))
         }
         TableFormat::Delta => {

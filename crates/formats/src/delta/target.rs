@@ -7,7 +7,7 @@ use super::log::{self, Listing, Segment};
 use super::source::{Definition as Current, definition_of};
 use super::{LOG, action, protocol};
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
-use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, Watermark};
+use hoglake_model::table::{TableFormat, TableState, Unsupported, Watermark};
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -112,10 +112,6 @@ impl Target for DeltaTarget {
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
         definition::unsupported(state)
-    }
-
-    fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
-        Unsupported::unresolved_deletes(TableFormat::Delta, deletes)
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -28,8 +28,8 @@ use crate::sync::{
 use futures::TryStreamExt;
 use hoglake_model::Location;
 use hoglake_model::table::{
-    DataFile, FileFormat, FilePath, Primitive, RowDeletes, TableFormat, TableState, Transform, Unsupported,
-    UnsupportedKind, Watermark,
+    DataFile, FileFormat, FilePath, Primitive, TableFormat, TableState, Transform, Unsupported, UnsupportedKind,
+    Watermark,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -264,7 +264,6 @@ impl HudiTarget {
                 let mut live = self.live().await?;
                 while let Some(batch) = stream.try_next().await? {
                     for file in batch {
-                        refuse_deletes(&file)?;
                         stored = stored && stores_partitions(&partitioning, &file, state.format);
                         let place = self.place(state, &file.path)?;
                         self.check(state, &partitioning, &file, &place)?;
@@ -277,9 +276,6 @@ impl HudiTarget {
                 plan.removed = live;
             }
             Files::Delta(delta) => {
-                for file in delta.added.iter().chain(&delta.redeleted) {
-                    refuse_deletes(file)?;
-                }
                 for file in &delta.added {
                     stored = stored && stores_partitions(&partitioning, file, state.format);
                     let place = self.place(state, &file.path)?;
@@ -557,19 +553,6 @@ fn stores_partitions(partitioning: &Partitioning, file: &DataFile, format: Table
     format == TableFormat::Iceberg || partitioning.identities().all(|(_, field, _)| file.column(field).is_some())
 }
 
-fn no_deletes(place: &str) -> Unsupported {
-    Unsupported {
-        target: TableFormat::Hudi,
-        kind: UnsupportedKind::Deletes,
-        place: place.to_owned(),
-        detail: "copy-on-write tables have none; compact the source so that no file has deleted rows".to_owned(),
-    }
-}
-
-fn refuse_deletes(file: &DataFile) -> Result<()> {
-    if file.deletes.is_empty() { Ok(()) } else { Err(Error::Unsupported(vec![no_deletes(file.path.as_str())])) }
-}
-
 impl Target for HudiTarget {
     fn format(&self) -> TableFormat {
         TableFormat::Hudi
@@ -608,10 +591,6 @@ impl Target for HudiTarget {
             });
         }
         found
-    }
-
-    fn refuses(&self, _deletes: &RowDeletes) -> Option<Unsupported> {
-        Some(no_deletes("row-level deletes"))
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -2,7 +2,7 @@
 
 use super::manifest::Entry;
 use hoglake_model::FieldId;
-use hoglake_model::table::{DataFile, DeleteFile, FilePath, RowDeletes, Value, VectorContainer, VectorRef};
+use hoglake_model::table::{DataFile, DeleteFile, FilePath, RowDeletes, Value, VectorContainer, VectorRef, VersionId};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -68,6 +68,7 @@ impl DeleteIndex {
             size_bytes: entry.file.size_bytes.unwrap_or(0),
             record_count: entry.file.record_count.unwrap_or(0),
             equality_fields: entry.equality_ids.into_iter().map(FieldId).collect(),
+            commit: Some(VersionId(entry.snapshot_id.to_string())),
         });
         if entry.content == 2 {
             let deletes = Sequenced { sequence, deletes: RowDeletes::Equality(file) };

@@ -5,14 +5,16 @@ mod read;
 mod tests;
 mod write;
 
-pub(super) use read::{Entry, ManifestReader, Status};
-pub(super) use write::{EntryKind, FileEntry, ManifestWriter, VectorEntry};
+pub(super) use read::{Entry, ManifestReader, Status, live_paths};
+pub(super) use write::{DeleteContent, DeleteEntry, EntryKind, FileEntry, ManifestWriter};
 
 use super::schema::stored;
 use hoglake_model::table::{PartitionSpec, Primitive, Schema, Transform};
 
 /// Reserved field id of `file_path` in position-delete files.
 pub(super) const DELETE_FILE_PATH: i64 = 2_147_483_546;
+/// Reserved field id of `pos` there.
+pub(super) const DELETE_POSITION: i64 = 2_147_483_545;
 
 /// The type of a partition value ("Partition Transforms").
 pub(super) fn result_type(transform: Transform, source: Primitive) -> Primitive {

@@ -1,5 +1,6 @@
 //! An Iceberg table as a [`Source`]: the main branch of the newest metadata file.
 
+mod equality;
 mod positions;
 mod replay;
 
@@ -12,12 +13,12 @@ use crate::deletion_vector::DeletionVector;
 use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
 use futures::StreamExt;
 use hoglake_model::table::{
-    Binding, DataFile, FieldIds, FilePath, Primitive, Schema, TableFormat, TableState, Type, Version, VersionId,
-    Watermark,
+    Binding, DataFile, FieldIds, FilePath, Primitive, RowDeletes, Schema, TableFormat, TableState, Type, Version,
+    VersionId, Watermark,
 };
 use hoglake_model::{FieldId, Location};
 use positions::PositionCache;
-pub(super) use positions::vector_at;
+pub(super) use positions::{read as read_positions, vector_at};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{OnceCell, mpsc};
@@ -45,6 +46,7 @@ pub struct IcebergSource {
     options: IcebergOptions,
     head: OnceCell<Arc<Head>>,
     positions: PositionCache,
+    keys: equality::KeyCache,
 }
 
 /// The current schema in one metadata file of the table at `root`, as JSON text.
@@ -117,7 +119,7 @@ impl Paths {
 impl IcebergSource {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot, options: IcebergOptions) -> Self {
-        Self { root, options, head: OnceCell::new(), positions: PositionCache::default() }
+        Self { root, options, head: OnceCell::new(), positions: PositionCache::default(), keys: Default::default() }
     }
 
     async fn loaded(&self) -> Result<&Arc<Head>> {
@@ -380,7 +382,17 @@ impl Source for IcebergSource {
     fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>> {
         Box::pin(async move {
             let head = self.loaded().await?;
-            self.positions.of(&head.root, &|text| head.paths.map(text), file).await
+            let mut rows = self.positions.of(&head.root, &|text| head.paths.map(text), file).await?;
+            let equality = file.deletes.iter().filter_map(|d| match d {
+                RowDeletes::Equality(deletes) => Some(deletes.as_ref()),
+                _ => None,
+            });
+            let equality: Vec<_> = equality.collect();
+            if !equality.is_empty() {
+                let types = head.types(&head.state)?;
+                rows.extend(&equality::rows(head, &types.leaves, &self.keys, file, &equality).await?);
+            }
+            Ok(rows)
         })
     }
 

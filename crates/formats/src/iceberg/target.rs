@@ -1,30 +1,40 @@
 //! An Iceberg table without a catalog as a [`Target`] ("File System Tables").
 //!
-//! A commit writes manifests, deletion vectors and the manifest list under names of its own, then creates
+//! A commit writes manifests, delete files and the manifest list under names of its own, then creates
 //! `v<n+1>.metadata.json` if it does not exist, then rewrites the version hint.
 
 mod commit;
 mod definition;
+mod deletes;
 mod expiry;
-mod vectors;
+mod manifests;
+mod position_file;
+mod snapshot;
+mod spelling;
 
 use super::locate::{self, Located};
 use super::metadata::TableMetadata;
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
 use definition::Definition;
-use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+
+/// Tables of version 1 are brought to version 2.
+const OLDEST_WRITTEN: i32 = 2;
 
 /// How to write.
 #[derive(Debug, Clone)]
 pub struct IcebergTargetOptions {
     /// Snapshots older than this many milliseconds expire with the next commit.
     pub retention_ms: i64,
+    /// The format version, 2 or 3. Without one it is 2, where row-level deletes are position-delete files, unless a type
+    /// needs 3 or the table has it already, where they are deletion vectors. A table never goes back.
+    pub format_version: Option<i32>,
 }
 
 impl Default for IcebergTargetOptions {
     /// Seven days, as Apache XTable.
     fn default() -> Self {
-        Self { retention_ms: 7 * 86_400_000 }
+        Self { retention_ms: 7 * 86_400_000, format_version: None }
     }
 }
 
@@ -44,6 +54,13 @@ impl IcebergTarget {
 
     fn metadata(&self) -> Option<&TableMetadata> {
         self.current.as_ref().map(|c| &c.metadata)
+    }
+
+    /// The version that a commit of this definition makes the table.
+    fn version(&self, definition: &Definition) -> i32 {
+        let needed = if definition.needs_v3() { 3 } else { OLDEST_WRITTEN };
+        let had = self.metadata().map_or(0, |m| m.format_version);
+        needed.max(had).max(self.options.format_version.unwrap_or(0))
     }
 
     fn watermark(&self) -> Option<Watermark> {
@@ -93,17 +110,25 @@ impl Target for IcebergTarget {
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
         let place = self.root.location().to_string();
         let Ok(definition) = Definition::new(&place, self.metadata(), state) else { return Vec::new() };
+        let version = self.version(&definition);
+        let wanted = self.options.format_version.filter(|wanted| *wanted != version || !matches!(wanted, 2 | 3));
+        let wrong = wanted.map(|wanted| Unsupported {
+            target: TableFormat::Iceberg,
+            kind: UnsupportedKind::Feature,
+            place: format!("format version {wanted}"),
+            detail: match wanted {
+                2 => "the table has version 3, or a column whose type or default needs it; ask for 3, or for none",
+                _ => "versions 2 and 3 are written",
+            }
+            .to_owned(),
+        });
         let impossible = definition.impossible.into_iter().map(|(column, from, to)| Unsupported {
             target: TableFormat::Iceberg,
             kind: UnsupportedKind::Type,
             place: column,
             detail: format!("the column changed from {from} to {to}, which Iceberg has no promotion for"),
         });
-        impossible.collect()
-    }
-
-    fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported> {
-        Unsupported::unresolved_deletes(TableFormat::Iceberg, deletes)
+        impossible.chain(wrong).collect()
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -1,8 +1,9 @@
 //! Deciding between replay and full comparison, and doing it.
 
+use super::deletes::{Gate, UnsupportedDeletes};
 use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
 use futures::StreamExt;
-use hoglake_model::table::{DataFile, Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version};
+use hoglake_model::table::{Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version};
 use std::sync::Arc;
 
 /// How many times a run plans again after losing the target's pointer.
@@ -25,6 +26,8 @@ pub struct Options {
     pub mode: Mode,
     /// Plan, check capabilities, write nothing.
     pub dry_run: bool,
+    /// What to do with row-level deletes that the target cannot hold.
+    pub on_unsupported_deletes: UnsupportedDeletes,
 }
 
 /// What one run did, or would do, to one target.
@@ -169,18 +172,19 @@ async fn attempt(
                     return Ok((Plan::Incremental, Outcome::DryRun));
                 }
                 while let Some(change) = changes.next().await {
-                    let change = change?;
+                    let mut change = change?;
                     refuse(target.unsupported(&change.state))?;
-                    for file in change.files.added.iter().chain(&change.files.redeleted) {
-                        refuse_deletes(target, file)?;
-                    }
+                    let version = change.state.version.id.clone();
+                    let gate = Gate::new(target.format(), options.on_unsupported_deletes, version);
+                    gate.pass_change(&mut change.files)?;
                     let commit = Commit {
                         source,
                         state: &change.state,
                         operation: change.operation,
                         files: Files::Delta(&change.files),
                     };
-                    let committed = target.commit(commit).await?;
+                    let mut committed = target.commit(commit).await?;
+                    committed.warnings.extend(gate.warning());
                     steps.push(Step { source_version: change.state.version.id.0.clone(), committed });
                 }
                 return Ok((Plan::Incremental, Outcome::Committed));
@@ -200,21 +204,24 @@ async fn run_full(
     steps: &mut Vec<Step>,
 ) -> Result<(Plan, Outcome)> {
     let snapshot = source.snapshot(head).await?;
-    refuse(snapshot.delete_kinds.iter().filter_map(|d| target.refuses(d)).collect())?;
+    let gate = Gate::new(target.format(), options.on_unsupported_deletes, head.version.id.clone());
+    gate.kinds(&snapshot.delete_kinds)?;
     if options.dry_run {
         return Ok((plan, Outcome::DryRun));
     }
-    let commit = Commit { source, state: head, operation: Operation::Overwrite, files: Files::All(snapshot.files) };
-    let committed = target.commit(commit).await?;
+    let checked = gate.clone();
+    let files = snapshot.files.map(move |batch| {
+        let mut batch = batch?;
+        checked.pass(&mut batch)?;
+        Ok(batch)
+    });
+    let commit = Commit { source, state: head, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
+    let mut committed = target.commit(commit).await?;
+    committed.warnings.extend(gate.warning());
     steps.push(Step { source_version: head.version.id.0.clone(), committed });
     Ok((plan, Outcome::Committed))
 }
 
 fn refuse(found: Vec<Unsupported>) -> Result<()> {
     if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
-}
-
-/// Refuses a file whose row-level deletes the target cannot express.
-pub(crate) fn refuse_deletes(target: &dyn Target, file: &DataFile) -> Result<()> {
-    refuse(file.deletes.iter().filter_map(|d| target.refuses(d)).collect())
 }

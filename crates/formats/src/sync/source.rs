@@ -48,11 +48,10 @@ pub trait Source: Send + Sync {
     /// while reading: the stream then ends with [`Error::NeedsFull`](super::Error::NeedsFull) before the gap.
     fn changes(&self, since: &Watermark, head: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>>;
 
-    /// Resolves the row-level deletes of one file of this source to row positions.
+    /// Resolves the row-level deletes of one file of this source to row positions; equality deletes by reading the data.
     ///
     /// # Errors
-    /// [`Error::UnsupportedSource`](super::Error::UnsupportedSource) for kinds that need the data to be read
-    /// (equality deletes, log files) unless the source was opened to do so.
+    /// [`Error::UnsupportedSource`](super::Error::UnsupportedSource) for kinds that no positions express (log files).
     fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>>;
 
     /// The record count of a file whose metadata does not say: read from its footer.

@@ -1,7 +1,7 @@
 //! Writing a table, whatever its format.
 
 use super::{BoxFuture, FileStream, Result, Source};
-use hoglake_model::table::{FileDelta, Operation, RowDeletes, TableFormat, TableState, Unsupported, Watermark};
+use hoglake_model::table::{FileDelta, Operation, TableFormat, TableState, Unsupported, Watermark};
 
 /// A table that is written.
 ///
@@ -24,9 +24,6 @@ pub trait Target: Send {
 
     /// What of `state` this target cannot express. Pure: called before anything is written.
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported>;
-
-    /// Why row-level deletes of this kind cannot be expressed, or `None` when they can.
-    fn refuses(&self, deletes: &RowDeletes) -> Option<Unsupported>;
 
     /// Writes one commit on top of what was loaded or committed last.
     ///
@@ -59,7 +56,8 @@ pub struct Commit<'a> {
     pub files: Files<'a>,
 }
 
-/// The files of a commit.
+/// The files of a commit. Row-level deletes that the target cannot hold were refused or left out before
+/// ([`Unsupported::deletes`]); the others [`Source::deleted_rows`] resolves.
 pub enum Files<'a> {
     /// All live files: what the target has beside these is removed, what it lacks is added, what it shares is kept
     /// (with its deletes compared by what they delete).

@@ -11,7 +11,7 @@ use std::path::Path;
 async fn to_iceberg(root: TableRoot, mode: Mode) -> Result<Report> {
     let source = DeltaSource::new(root.clone());
     let mut target = IcebergTarget::new(root, IcebergTargetOptions::default());
-    sync(&source, &mut target, &Options { mode, dry_run: false }).await
+    sync(&source, &mut target, &Options { mode, ..Options::default() }).await
 }
 
 /// A Delta log in the making; its data files are named, not there.

@@ -3,7 +3,7 @@
 use crate::corpus::{Case, cases, live, replay_ends_at, root, rows};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource};
 use hoglake_formats::sync::{Error, Source};
-use hoglake_model::table::{RowDeletes, VersionId};
+use hoglake_model::table::VersionId;
 
 fn open(case: &Case) -> IcebergSource {
     IcebergSource::new(root(&case.root), IcebergOptions { relocated: true, ..IcebergOptions::default() })
@@ -34,10 +34,8 @@ async fn check(case: &Case) -> Result<(), String> {
     if u64::try_from(files.len()).unwrap() != live_files {
         return Err(format!("{} live files instead of {live_files}", files.len()));
     }
-    let equality = files.values().any(|f| f.deletes.iter().any(|d| matches!(d, RowDeletes::Equality(_))));
     if let Some(expected) = case.expected["rows"].as_u64() {
         match rows(&source, &files).await {
-            Err(Error::UnsupportedSource { feature, .. }) if equality && feature == "equality deletes" => {}
             Err(e) => return Err(e.to_string()),
             Ok(rows) if rows != expected => return Err(format!("{rows} rows instead of {expected}")),
             Ok(_) => {}

@@ -1,6 +1,7 @@
 //! Tests of the codecs against files written by others, hostile bytes, and readers of other projects.
 
 mod corpus;
+mod deletes;
 mod deletion_vector;
 mod delta_source;
 mod following;

@@ -266,7 +266,8 @@ async fn requests_grow_with_the_commits_only() {
         origin.save(&table, from);
         run(pair, plain(&table)).await.unwrap();
         let mut totals = Vec::new();
-        for commits in [20, 20] {
+        // Together fewer than a Hudi timeline keeps.
+        for commits in [12, 12] {
             for n in 0..commits {
                 origin.step(&[&format!("f{}-{n}", totals.len())]);
             }
@@ -280,8 +281,8 @@ async fn requests_grow_with_the_commits_only() {
             assert_eq!(report.steps.len(), commits, "{from} to {to}");
             totals.push(store.taken());
         }
-        // Twice the history costs no more for as many commits, but for a timeline that is archived or a checkpoint.
-        assert!(totals.iter().all(|t| *t <= 20 * 32 + 40), "{from} to {to}: {totals:?}");
+        // Twice the history costs no more for as many commits.
+        assert!(totals.iter().all(|t| *t <= 12 * 16 + 40), "{from} to {to}: {totals:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a target cannot express, found before anything is written.
 
-use super::{Field, RowDeletes, Schema, TableFormat, Type};
+use super::{DeleteFile, Field, RowDeletes, Schema, TableFormat, Type, VectorContainer};
 use std::fmt;
 
 /// One thing of the source that a target cannot express.
@@ -17,14 +17,39 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Deletes that name no positions, for a target that holds positions alone; `None` for those that do.
-    pub fn unresolved_deletes(target: TableFormat, deletes: &RowDeletes) -> Option<Self> {
-        let (what, path) = match deletes {
-            RowDeletes::Vector(_) | RowDeletes::Positions(_) => return None,
-            RowDeletes::Equality(file) => ("equality deletes compare values", file.path.as_str()),
-            RowDeletes::Log(path) => ("log files hold rows that compaction has not merged", path.as_str()),
+    /// Row-level deletes that a target cannot hold as they are; `None` for those that it can. Hudi targets hold none at
+    /// all, the others positions.
+    pub fn deletes(target: TableFormat, deletes: &RowDeletes) -> Option<Self> {
+        let copy_on_write = target == TableFormat::Hudi;
+        let added =
+            |file: &DeleteFile| file.commit.as_ref().map(|c| format!(" (added by commit {c})")).unwrap_or_default();
+        let (what, path, remedy) = match deletes {
+            RowDeletes::Vector(_) | RowDeletes::Positions(_) if !copy_on_write => return None,
+            RowDeletes::Vector(vector) => {
+                let path = match &vector.container {
+                    VectorContainer::File { path, .. } => path.as_str(),
+                    VectorContainer::Inline(_) => "an inline deletion vector",
+                };
+                ("the copy-on-write tables that are written have no deletion vectors".to_owned(), path, "")
+            }
+            RowDeletes::Positions(file) => {
+                let what = "the copy-on-write tables that are written have no position deletes";
+                (format!("{what}{}", added(file)), file.path.as_str(), "")
+            }
+            RowDeletes::Equality(file) if copy_on_write => {
+                let what = "the copy-on-write tables that are written have no equality deletes";
+                (format!("{what}{}", added(file)), file.path.as_str(), "")
+            }
+            RowDeletes::Equality(file) => (
+                format!("equality deletes compare values{}", added(file)),
+                file.path.as_str(),
+                ", or let them be resolved to positions with on-unsupported-deletes=materialize",
+            ),
+            RowDeletes::Log(path) => {
+                ("log files hold rows that compaction has not merged".to_owned(), path.as_str(), "")
+            }
         };
-        let detail = format!("{what}; compact the source first");
+        let detail = format!("{what}; compact the source first{remedy}");
         Some(Self { target, kind: UnsupportedKind::Deletes, place: path.to_owned(), detail })
     }
 }

@@ -33,7 +33,8 @@ pub enum Operation {
 pub struct FileDelta {
     /// Files that become live, with their deletes.
     pub added: Vec<DataFile>,
-    /// Files that stay live while their row-level deletes change: the new description, with all deletes that apply.
+    /// Files that stay live while their row-level deletes or their description change: the new description, with all
+    /// deletes that apply.
     pub redeleted: Vec<DataFile>,
     /// Files that are no longer live.
     pub removed: Vec<RemovedFile>,

@@ -1,6 +1,6 @@
 //! Data files with what is known of them, and the row-level deletes that apply to them.
 
-use super::Value;
+use super::{Value, VersionId};
 use crate::FieldId;
 use std::sync::Arc;
 
@@ -118,8 +118,8 @@ pub enum VectorContainer {
     },
 }
 
-/// An Iceberg delete file.
-#[derive(Debug, Clone, PartialEq)]
+/// An Iceberg delete file. Equal are those that delete the same, whatever commit is said to have added them.
+#[derive(Debug, Clone)]
 pub struct DeleteFile {
     /// Where it lies.
     pub path: FilePath,
@@ -131,6 +131,15 @@ pub struct DeleteFile {
     pub record_count: u64,
     /// The columns compared, for equality deletes.
     pub equality_fields: Vec<FieldId>,
+    /// The commit that added it, for messages.
+    pub commit: Option<VersionId>,
+}
+
+impl PartialEq for DeleteFile {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, self.record_count, &self.equality_fields)
+            == (&other.path, other.record_count, &other.equality_fields)
+    }
 }
 
 impl DataFile {

@@ -8,7 +8,7 @@ use super::storage::Storage;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
 use dataset::{Dataset, Datasets};
 use hoglake_formats::store::Stores;
-use hoglake_formats::sync::{self, Mode, Outcome, Plan, Report};
+use hoglake_formats::sync::{self, Mode, Outcome, Plan, Report, UnsupportedDeletes};
 use hoglake_model::table::TableFormat;
 use serde_json::json;
 use std::path::PathBuf;
@@ -39,6 +39,13 @@ pub(super) struct Sync {
     /// Show merge-on-read Hudi tables without what their log files add
     #[arg(long)]
     read_optimised: bool,
+    /// Row-level deletes that a target cannot hold (equality deletes, log files): fail, materialize (resolve equality
+    /// deletes to positions by reading the data) or ignore (the target shows the deleted rows)
+    #[arg(long, value_name = "HOW", default_value = "fail", value_parser = unsupported_deletes)]
+    on_unsupported_deletes: UnsupportedDeletes,
+    /// Format version of Iceberg targets, 2 or 3 [default: 2, unless the table has or needs 3]
+    #[arg(long, value_name = "VERSION", value_parser = clap::value_parser!(i32).range(2..=3))]
+    iceberg_format_version: Option<i32>,
     /// Say what would be committed and what cannot be expressed; write nothing
     #[arg(long)]
     dry_run: bool,
@@ -57,6 +64,10 @@ pub(super) struct Sync {
 
 fn format(text: &str) -> Result<TableFormat, String> {
     TableFormat::parse(text).ok_or_else(|| format!("{text} is no table format; use DELTA, ICEBERG, HUDI or PARQUET"))
+}
+
+fn unsupported_deletes(text: &str) -> Result<UnsupportedDeletes, String> {
+    UnsupportedDeletes::parse(text).ok_or_else(|| format!("use one of {}", UnsupportedDeletes::NAMES.join(", ")))
 }
 
 /// What happened to one target of one table.
@@ -121,10 +132,14 @@ impl Sync {
                 return all.target_formats.iter().map(|target| line(*target, Err(error.clone()))).collect();
             }
         };
-        let options =
-            sync::Options { mode: if self.full { Mode::Full } else { Mode::Incremental }, dry_run: self.dry_run };
+        let options = sync::Options {
+            mode: if self.full { Mode::Full } else { Mode::Incremental },
+            dry_run: self.dry_run,
+            on_unsupported_deletes: self.on_unsupported_deletes,
+        };
         let target_options = TargetOptions {
             retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)),
+            iceberg_format_version: self.iceberg_format_version,
             ..TargetOptions::default()
         };
         for target_format in all.target_formats.iter().copied().filter(|t| *t != format) {

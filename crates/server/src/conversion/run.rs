@@ -87,10 +87,13 @@ async fn one(
     format: TableFormat,
 ) -> Result<TargetTable, Failure> {
     let settings = &conversion.settings;
-    let options =
-        TargetOptions { retention_ms: settings.retention_ms, checkpoint_interval: settings.checkpoint_interval };
+    let options = TargetOptions {
+        retention_ms: settings.retention_ms,
+        checkpoint_interval: settings.checkpoint_interval,
+        ..TargetOptions::default()
+    };
     let mut target = open_target(format, stores, &conversion.target_root, &options)?;
-    let run = Options { mode: settings.mode, dry_run: false };
+    let run = Options { mode: settings.mode, ..Options::default() };
     let report = sync::sync(source, target.as_mut(), &run).await?;
     let Some(path) = report.metadata_path.clone() else {
         return Err(Failure::fault(format!("{format}: a sync ended without a metadata path")));

@@ -9,8 +9,7 @@ use super::definition::Definition;
 use super::{Base, DeltaTarget};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{
-    Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, refuse_deletes,
-    to_properties,
+    Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, to_properties,
 };
 use futures::TryStreamExt;
 use hoglake_model::Location;
@@ -85,7 +84,6 @@ async fn fill(
             let mut known = Known::read(target).await?;
             let restate = writing.definition.restate.take().is_some();
             while let Some(batch) = files.try_next().await? {
-                batch.iter().try_for_each(|file| refuse_deletes(target, file))?;
                 writing.compare(source, batch, &mut known, restate).await?;
             }
             writing.drop_unseen(target, &known).await

@@ -287,6 +287,50 @@ impl ManifestReader<'_> {
     }
 }
 
+/// Visits the paths of the live files of a manifest, and reads nothing else of them.
+///
+/// # Errors
+/// [`Error::Malformed`] naming the manifest; whatever `visit` returns.
+pub fn live_paths(place: &str, bytes: &[u8], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let fail = |fault: Fault| Error::malformed(place, fault);
+    let mut reader = Reader::new(bytes).map_err(fail)?;
+    let schema = reader.schema.clone();
+    let plan = Plan::new(&schema, &[]).map_err(fail)?;
+    let mut stopped = None;
+    let read = reader.records(|d, _| {
+        let mut live = true;
+        let mut path = None;
+        for (id, node) in &plan.entry {
+            match id {
+                0 => live = d.optional_long(node)? != Some(2),
+                2 => {
+                    d.branch(node)?;
+                    for (slot, node) in &plan.file {
+                        match slot {
+                            Slot::Path => path = Some(d.required_string(node)?),
+                            _ => d.skip(node)?,
+                        }
+                    }
+                }
+                _ => d.skip(node)?,
+            }
+        }
+        match path {
+            Some(path) if live => visit(path).map_err(|e| {
+                let fault = e.to_string();
+                stopped = Some(e);
+                fault
+            }),
+            _ => Ok(()),
+        }
+    });
+    match (read, stopped) {
+        (_, Some(error)) => Err(error),
+        (Err(fault), None) => Err(fail(fault)),
+        (Ok(()), None) => Ok(()),
+    }
+}
+
 /// Writers list columns in one order in all maps, so that the next one is tried first.
 fn column<'c>(columns: &'c mut Vec<ColumnStats>, next: &mut usize, id: i64) -> &'c mut ColumnStats {
     let at = match columns.get(*next) {

@@ -3,7 +3,7 @@
 use super::super::avro::{Encoder, Writer};
 use super::super::manifest_list::{FieldSummary, ManifestFile};
 use super::super::single_value;
-use super::tuple_types;
+use super::{DELETE_FILE_PATH, DELETE_POSITION, tuple_types};
 use hoglake_model::FieldId;
 use hoglake_model::table::{ColumnStats, DataFile, FileFormat, PartitionSpec, Primitive, Schema, Value};
 use std::collections::HashMap;
@@ -27,15 +27,23 @@ pub struct FileEntry<'a> {
     pub record_count: u64,
 }
 
-/// A deletion vector to be written.
-pub struct VectorEntry<'a> {
+/// What a delete file about one data file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteContent {
+    /// A deletion vector in a Puffin file.
+    Vector { offset: i64, length: i64 },
+    /// A Parquet file of positions, with the first and the last where they are known.
+    Positions(Option<(u64, u64)>),
+}
+
+/// The deletes of one data file to be written.
+pub struct DeleteEntry<'a> {
     pub kind: EntryKind,
-    /// The Puffin file.
+    /// The delete file.
     pub path: &'a str,
     pub size_bytes: u64,
     pub cardinality: u64,
-    pub offset: i64,
-    pub length: i64,
+    pub content: DeleteContent,
     /// The data file.
     pub referenced: &'a str,
     pub partition: &'a [Option<Value>],
@@ -85,7 +93,7 @@ impl ManifestWriter {
             ("content", if deletes { "deletes" } else { "data" }),
         ];
         Self {
-            writer: Writer::new(&avro_schema(version, spec, &types), &metadata),
+            writer: Writer::new(&avro_schema(version, deletes, spec, &types), &metadata),
             version,
             snapshot_id,
             spec_id: spec.id,
@@ -148,22 +156,54 @@ impl ManifestWriter {
         self.writer.end_record();
     }
 
-    /// Appends a deletion vector.
-    pub fn vector(&mut self, entry: &VectorEntry<'_>) {
+    /// Appends a delete file.
+    pub fn deletes(&mut self, entry: &DeleteEntry<'_>) {
         self.head(entry.kind, entry.cardinality, entry.partition);
+        let version = self.version;
         let out = self.writer.record();
         out.long(1);
         out.bytes(entry.path.as_bytes());
-        out.bytes(b"PUFFIN");
+        let positions = match entry.content {
+            DeleteContent::Vector { .. } => None,
+            DeleteContent::Positions(range) => Some(range),
+        };
+        out.bytes(if positions.is_some() { b"PARQUET" } else { b"PUFFIN" });
         tuple(out, entry.partition, &self.types);
         out.long(i64::try_from(entry.cardinality).unwrap_or(i64::MAX));
         out.long(i64::try_from(entry.size_bytes).unwrap_or(i64::MAX));
-        // No metrics, no split offsets, no equality ids, no sort order, no first row id.
-        (0..10).for_each(|_| out.long(0));
+        // No sizes and no counts.
+        (0..4).for_each(|_| out.long(0));
+        let mut columns = Vec::new();
+        if let Some(range) = positions {
+            let bounds = |field, lower, upper| ColumnStats {
+                lower: Some(lower),
+                upper: Some(upper),
+                ..ColumnStats::unknown(FieldId(field))
+            };
+            let position = |p: u64| Value::Long(i64::try_from(p).unwrap_or(i64::MAX));
+            columns.extend(range.map(|(first, last)| bounds(DELETE_POSITION, position(first), position(last))));
+            // Both are the data file's path: that the deletes are about it alone.
+            let path = || Value::String(entry.referenced.into());
+            columns.push(bounds(DELETE_FILE_PATH, path(), path()));
+        }
+        bounds(out, &columns, None, true);
+        bounds(out, &columns, None, false);
+        // No split offsets, no equality ids, no sort order.
+        (0..3).for_each(|_| out.long(0));
+        if version >= 3 {
+            // No first row id.
+            out.long(0);
+        }
         out.long(1);
         out.bytes(entry.referenced.as_bytes());
-        out.optional_long(Some(entry.offset));
-        out.optional_long(Some(entry.length));
+        if version >= 3 {
+            let blob = match entry.content {
+                DeleteContent::Vector { offset, length } => Some((offset, length)),
+                DeleteContent::Positions(_) => None,
+            };
+            out.optional_long(blob.map(|b| b.0));
+            out.optional_long(blob.map(|b| b.1));
+        }
         self.writer.end_record();
     }
 
@@ -336,7 +376,7 @@ fn tuple(out: &mut Vec<u8>, values: &[Option<Value>], types: &[Primitive]) {
     }
 }
 
-fn avro_schema(version: i32, spec: &PartitionSpec, types: &[Primitive]) -> String {
+fn avro_schema(version: i32, deletes: bool, spec: &PartitionSpec, types: &[Primitive]) -> String {
     let field = |id: i32, name: &str, ty: &str| format!(r#"{{"name":"{name}","type":{ty},"field-id":{id}}}"#);
     let optional = |id: i32, name: &str, ty: &str| {
         format!(r#"{{"name":"{name}","type":["null",{ty}],"default":null,"field-id":{id}}}"#)
@@ -381,6 +421,8 @@ fn avro_schema(version: i32, spec: &PartitionSpec, types: &[Primitive]) -> Strin
             optional(144, "content_offset", long),
             optional(145, "content_size_in_bytes", long),
         ]);
+    } else if deletes {
+        file.push(optional(143, "referenced_data_file", r#""string""#));
     }
     let file = format!(r#"{{"type":"record","name":"r2","fields":[{}]}}"#, file.join(","));
     let entry = [

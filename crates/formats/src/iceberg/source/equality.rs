@@ -146,9 +146,7 @@ fn column(
     let ty = comparable(primitive).ok_or_else(|| refuse(format!("columns of type {primitive} are not compared")))?;
     // "Column Projection": the partition value where the file does not hold the column, else the default.
     let spec = head.state.spec(file.spec_id);
-    let at = spec.and_then(|s| {
-        s.fields.iter().position(|f| f.source == field && f.transform == Transform::Identity)
-    });
+    let at = spec.and_then(|s| s.fields.iter().position(|f| f.source == field && f.transform == Transform::Identity));
     let partition = at.and_then(|at| file.partition.get(at)).cloned().flatten();
     let default = || head.state.schema.node(field).and_then(|n| n.field?.initial_default.clone());
     let mut names = Vec::new();

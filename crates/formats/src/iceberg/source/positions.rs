@@ -23,7 +23,7 @@ pub(super) struct PositionCache {
 }
 
 impl PositionCache {
-    /// The deleted rows of a data file.
+    /// The rows of a data file that are deleted by position.
     pub async fn of(
         &self,
         root: &TableRoot,
@@ -39,14 +39,7 @@ impl PositionCache {
                         all.extend(found);
                     }
                 }
-                RowDeletes::Equality(deletes) => {
-                    return Err(Error::UnsupportedSource {
-                        feature: "equality deletes".to_owned(),
-                        place: deletes.path.as_str().to_owned(),
-                        detail: "they compare values and need the data to be read; compact the table first".to_owned(),
-                    });
-                }
-                RowDeletes::Log(_) => {}
+                RowDeletes::Equality(_) | RowDeletes::Log(_) => {}
             }
         }
         Ok(all)
@@ -94,7 +87,7 @@ pub(in crate::iceberg) async fn vector_at(root: &TableRoot, vector: &VectorRef) 
     Ok(found)
 }
 
-async fn read(
+pub(in crate::iceberg) async fn read(
     root: &TableRoot,
     path: &(dyn Fn(&str) -> Result<FilePath> + Sync),
     deletes: &DeleteFile,

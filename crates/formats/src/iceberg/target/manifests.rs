@@ -1,0 +1,151 @@
+//! Manifests of the table: those of the snapshot before, read, rewritten and merged, and new ones, stored.
+
+use super::super::manifest::{Entry, EntryKind, FileEntry, ManifestReader, ManifestWriter, Status};
+use super::commit::{MANIFEST_BYTES, Writing};
+use super::spell;
+use crate::sync::{Error, Result};
+use futures::{Stream, StreamExt, TryStreamExt};
+use hoglake_model::table::{FilePath, Primitive};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Small manifests of one spec are merged when there are more than this many.
+const MERGE_ABOVE: usize = 100;
+
+/// Types of leaves and partition tuples, for reading manifests.
+#[derive(Debug)]
+pub(super) struct Types {
+    pub leaves: HashMap<i64, Primitive>,
+    pub tuples: HashMap<i32, Vec<(i32, Option<Primitive>)>>,
+}
+
+impl Writing<'_> {
+    pub(super) fn start(&self, spec_id: i32, deletes: bool) -> ManifestWriter {
+        let schema = (self.definition.schema_id, self.schema_text.as_str());
+        let spec = self.definition.spec(spec_id);
+        ManifestWriter::new(self.version, self.snapshot_id, deletes, &spec, &self.definition.schema, schema)
+    }
+
+    pub(super) async fn store(&mut self, writer: ManifestWriter) -> Result<()> {
+        let key = format!("metadata/{}-m{}.avro", uuid::Uuid::new_v4(), self.finished.len());
+        let (bytes, description) = writer.finish(spell(&self.root, &key), self.sequence);
+        self.root.put_if_absent(&key, bytes).await?;
+        self.written.push(key);
+        self.finished.push(description);
+        Ok(())
+    }
+
+    /// The live entries of one of the base manifests.
+    pub(super) async fn entries(&self, index: usize) -> Result<Vec<Entry>> {
+        let Some(manifest) = self.base.get(index) else { return Ok(Vec::new()) };
+        let bytes = self.root.read(&self.spelling.parse(&manifest.path)?, None).await?;
+        let path = |text: &str| self.spelling.parse(text);
+        let reader = ManifestReader { types: &self.types.leaves, specs: &self.types.tuples, path: &path };
+        let mut entries = Vec::new();
+        reader.read(&manifest.path, manifest, &bytes, |entry| {
+            if entry.status != Status::Deleted {
+                entries.push(entry);
+            }
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// The paths of the live data files by base manifest.
+    pub(super) fn paths(&self) -> impl Stream<Item = Result<(usize, Vec<FilePath>)>> {
+        self.select(|_| true)
+    }
+
+    /// Which of the wanted data files are in which base manifest.
+    pub(super) async fn find(&self, wanted: Arc<HashSet<FilePath>>) -> Result<Vec<(usize, Vec<FilePath>)>> {
+        let found: Vec<_> = self.select(move |path| wanted.contains(path)).try_collect().await?;
+        Ok(found.into_iter().filter(|(_, paths)| !paths.is_empty()).collect())
+    }
+
+    fn select(
+        &self,
+        keep: impl Fn(&FilePath) -> bool + Clone + Send + 'static,
+    ) -> impl Stream<Item = Result<(usize, Vec<FilePath>)>> {
+        let data = self.base.iter().enumerate().filter(|(_, m)| !m.deletes && m.may_be_live());
+        let data: Vec<_> = data.map(|(index, m)| (index, m.path.clone())).collect();
+        futures::stream::iter(data.into_iter().map(move |(index, place)| {
+            let (spelling, keep) = (Arc::clone(&self.spelling), keep.clone());
+            async move {
+                let bytes = self.root.read(&spelling.parse(&place)?, None).await?;
+                let work = move || {
+                    let mut paths = Vec::new();
+                    super::super::manifest::live_paths(&place, &bytes, |text| {
+                        let path = spelling.parse(text)?;
+                        if keep(&path) {
+                            paths.push(path);
+                        }
+                        Ok(())
+                    })?;
+                    Ok((index, paths))
+                };
+                tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
+            }
+        }))
+        .buffered(4)
+    }
+
+    /// Writes a base manifest anew, what is not kept as deleted.
+    pub(super) async fn rewrite(
+        &mut self,
+        index: usize,
+        entries: Vec<Entry>,
+        keep: impl Fn(&FilePath) -> bool,
+    ) -> Result<()> {
+        let Some(spec_id) = self.base.get(index).map(|m| m.spec_id) else { return Ok(()) };
+        let mut writer = self.start(spec_id, false);
+        for e in entries {
+            let count = e.file.record_count.unwrap_or(0);
+            let kind = if keep(&e.file.path) {
+                EntryKind::Existing { snapshot_id: e.snapshot_id, sequence: e.sequence, file_sequence: e.file_sequence }
+            } else {
+                self.counts.removed += 1;
+                self.counts.removed_records += count;
+                EntryKind::Deleted { sequence: e.sequence, file_sequence: e.file_sequence }
+            };
+            let path = self.spelling.of_own(&e.file.path);
+            writer.data(&FileEntry { kind, file: &e.file, path: &path, record_count: count }, None);
+        }
+        self.replaced.insert(index);
+        self.store(writer).await
+    }
+
+    /// Merges small data manifests, so that thousands of small commits stay quick to plan.
+    pub(super) async fn merge(&mut self) -> Result<()> {
+        let mut small: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+        for (index, manifest) in self.base.iter().enumerate() {
+            let length = usize::try_from(manifest.length).unwrap_or(usize::MAX);
+            if !manifest.deletes && !self.replaced.contains(&index) && length < MANIFEST_BYTES / 2 {
+                small.entry(manifest.spec_id).or_default().push(index);
+            }
+        }
+        for (spec_id, indexes) in small.into_iter().filter(|(_, i)| i.len() > MERGE_ABOVE) {
+            let mut writer = self.start(spec_id, false);
+            for index in indexes {
+                for e in self.entries(index).await? {
+                    let kind = EntryKind::Existing {
+                        snapshot_id: e.snapshot_id,
+                        sequence: e.sequence,
+                        file_sequence: e.file_sequence,
+                    };
+                    let path = self.spelling.of_own(&e.file.path);
+                    let record_count = e.file.record_count.unwrap_or(0);
+                    writer.data(&FileEntry { kind, file: &e.file, path: &path, record_count }, None);
+                }
+                self.replaced.insert(index);
+                if writer.len() >= MANIFEST_BYTES {
+                    let full = std::mem::replace(&mut writer, self.start(spec_id, false));
+                    self.store(full).await?;
+                }
+            }
+            if !writer.is_empty() {
+                self.store(writer).await?;
+            }
+        }
+        Ok(())
+    }
+}

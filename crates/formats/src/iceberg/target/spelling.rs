@@ -1,0 +1,65 @@
+//! How the table spells paths: those of its source's files, and its own.
+
+use super::super::source::Paths;
+use super::spell;
+use crate::sync::{Result, TableRoot};
+use hoglake_model::Location;
+use hoglake_model::table::{FilePath, TableState};
+
+/// From the source's paths to the table's, and between the table's paths and their text.
+#[derive(Debug)]
+pub(super) struct Spelling {
+    paths: Paths,
+    /// The spelling of the source's root, and of the table's own, with a closing slash.
+    source_prefix: String,
+    own_prefix: String,
+}
+
+impl Spelling {
+    pub fn new(root: &TableRoot, state: &TableState) -> Result<Self> {
+        let own_prefix = spell(root, "");
+        let source_root = Location::parse(&state.root)?;
+        let source_prefix = if source_root == *root.location() {
+            own_prefix.clone()
+        } else {
+            let text = source_root.to_string();
+            let text = if text.starts_with('/') { format!("file://{text}") } else { text };
+            format!("{}/", text.trim_end_matches('/'))
+        };
+        let paths = Paths::new(root, own_prefix.trim_end_matches('/'), false);
+        Ok(Self { paths, source_prefix, own_prefix })
+    }
+
+    /// The table's location.
+    pub fn location(&self) -> &str {
+        self.own_prefix.trim_end_matches('/')
+    }
+
+    /// The path that a text in the table's metadata means.
+    pub fn parse(&self, text: &str) -> Result<FilePath> {
+        self.paths.map(text)
+    }
+
+    /// A source path as the table writes it.
+    pub fn of_source(&self, path: &FilePath) -> String {
+        with_prefix(&self.source_prefix, path)
+    }
+
+    /// A path of the table's own as it writes it.
+    pub fn of_own(&self, path: &FilePath) -> String {
+        with_prefix(&self.own_prefix, path)
+    }
+
+    /// A source path as the table's own entries have it.
+    pub fn own_path(&self, path: &FilePath) -> Result<FilePath> {
+        if self.source_prefix == self.own_prefix { Ok(path.clone()) } else { self.parse(&self.of_source(path)) }
+    }
+}
+
+fn with_prefix(prefix: &str, path: &FilePath) -> String {
+    match path {
+        FilePath::Under(relative) => format!("{prefix}{relative}"),
+        FilePath::Outside(absolute) if absolute.starts_with('/') => format!("file://{absolute}"),
+        FilePath::Outside(absolute) => absolute.to_string(),
+    }
+}
