@@ -330,7 +330,6 @@ create table snapshot
   schema_version bigint not null
   author text
   message text
-  constraint snapshot_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
   constraint snapshot_pkey PRIMARY KEY (catalog_id, snapshot_id)
   constraint snapshot_snapshot_id_check CHECK ((snapshot_id >= 0))
   CREATE INDEX snapshot_by_time ON snapshot USING btree (catalog_id, snapshot_time, snapshot_id)

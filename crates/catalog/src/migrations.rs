@@ -11,6 +11,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_statistics_version", include_str!("../migrations/0003_statistics_version.sql")),
     ("0004_conversion", include_str!("../migrations/0004_conversion.sql")),
     ("0005_publications", include_str!("../migrations/0005_publications.sql")),
+    ("0006_snapshot_of_catalog", include_str!("../migrations/0006_snapshot_of_catalog.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

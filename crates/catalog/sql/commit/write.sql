@@ -8,7 +8,6 @@
 -- tables:               $21 ids, $22 next row ids, $23 record counts, $24 files added, $25 sizes
 -- statistics:           $26 file ids bigint[], $27 field ids, $28 value counts, $29 null counts, $30 NaN counts,
 --                       $31 sizes, $32 lower bounds, $33 upper bounds, each text[] of array literals
--- idempotency keys:     $34 keys text[], $35 request hashes bytea[], $36 responses text[], $37 snapshot ids bigint[]
 -- The limit on the table counters keeps them probed by key: the planner then expects one row of what is asked for.
 -- Returns one row: this transaction's id and the time of its snapshots, by which it is found again after a crash.
 with head as (
@@ -54,9 +53,5 @@ with head as (
          w.nan_counts::bigint[], w.sizes::bigint[], w.lower_bounds::bytea[], w.upper_bounds::bytea[]
   from unnest($26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[])
     as w(data_file_id, field_ids, value_counts, null_counts, nan_counts, sizes, lower_bounds, upper_bounds)
-), keys as (
-  insert into idempotency_key (catalog_id, key, request_hash, status, response, snapshot_id)
-  select $1, w.key, w.request_hash, 200, w.response::json, w.snapshot_id
-  from unnest($34::text[], $35::bytea[], $36::text[], $37::bigint[]) as w(key, request_hash, response, snapshot_id)
 )
 select pg_current_xact_id()::text as transaction_id, head_snapshot_time from head

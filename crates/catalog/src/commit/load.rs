@@ -86,6 +86,18 @@ struct KeyRow {
     snapshot_id: Option<i64>,
 }
 
+/// What a group of appends needs.
+const LOAD: &str = include_str!("../../sql/commit/load.sql");
+
+/// What any group needs.
+const LOAD_WITH_CONFLICTS: &str = concat!(
+    "select * from (",
+    include_str!("../../sql/commit/load.sql"),
+    ") as state cross join (",
+    include_str!("../../sql/commit/load_conflicts.sql"),
+    ") as conflicts"
+);
+
 /// Loads the state that `requests` need, and the stored answers of `keys`.
 pub(super) async fn load(
     connection: &mut PgConnection,
@@ -95,23 +107,26 @@ pub(super) async fn load(
     cache: &mut SchemaCache,
 ) -> Result<(CatalogState, Vec<StoredAnswer>), Fault> {
     let wanted = Wanted::of(requests);
-    let row = sqlx::query(include_str!("../../sql/commit/load.sql"))
+    let conflicts = wanted.looks_back() || !keys.is_empty();
+    let mut query = sqlx::query(if conflicts { LOAD_WITH_CONFLICTS } else { LOAD })
         .bind(catalog.0)
         .bind(&wanted.namespaces)
         .bind(&wanted.tables)
-        .bind(&wanted.oldest_reads)
-        .bind(&wanted.paths)
-        .bind(&wanted.targets)
-        .bind(keys)
-        .fetch_one(&mut *connection)
-        .await?;
+        .bind(&wanted.paths);
+    if conflicts {
+        query = query.bind(&wanted.oldest_reads).bind(&wanted.targets).bind(keys);
+    }
+    let row = query.fetch_one(&mut *connection).await?;
     let head: HeadRow =
         document(&row, "catalog")?.ok_or_else(|| Fault::Corrupt(format!("catalog {catalog} has no row")))?;
     let tables: Vec<TableRow> = document(&row, "tables")?.unwrap_or_default();
-    let past: Vec<PastRow> = document(&row, "past")?.unwrap_or_default();
-    let targets: Vec<TargetRow> = document(&row, "targets")?.unwrap_or_default();
     let queued: Vec<String> = document(&row, "queued")?.unwrap_or_default();
-    let keys: Vec<KeyRow> = document(&row, "keys")?.unwrap_or_default();
+    let (past, targets, keys): (Vec<PastRow>, Vec<TargetRow>, Vec<KeyRow>) = if conflicts {
+        let part = (document(&row, "past")?, document(&row, "targets")?, document(&row, "keys")?);
+        (part.0.unwrap_or_default(), part.1.unwrap_or_default(), part.2.unwrap_or_default())
+    } else {
+        Default::default()
+    };
 
     cache.fill(connection, catalog, &tables).await?;
     let mut state = CatalogState {
@@ -165,6 +180,11 @@ impl<'r> Wanted<'r> {
             wanted.oldest_reads.push(oldest);
         }
         wanted
+    }
+
+    /// Whether a request of the group reads in the past or targets a file.
+    fn looks_back(&self) -> bool {
+        !self.targets.is_empty() || self.oldest_reads.iter().any(Option::is_some)
     }
 
     /// The name at SQL ordinality `ordinal`, from 1.

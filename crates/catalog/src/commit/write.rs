@@ -34,7 +34,6 @@ pub(super) async fn write(
 ) -> Result<Trace, sqlx::Error> {
     let rows = Rows::of(state, entries);
     let statistics = StatisticsRows::of(entries);
-    let keyed: Vec<&Entry<'_>> = entries.iter().filter(|e| e.key.is_some()).collect();
     let (transaction, time) = sqlx::query_as(include_str!("../../sql/commit/write.sql"))
         .bind(catalog.0)
         .bind(state.next_file_id)
@@ -69,13 +68,10 @@ pub(super) async fn write(
         .bind(statistics.sizes)
         .bind(statistics.lower_bounds)
         .bind(statistics.upper_bounds)
-        .bind(keyed.iter().filter_map(|e| e.key.map(|k| k.key.as_str())).collect::<Vec<_>>())
-        .bind(keyed.iter().filter_map(|e| e.key.map(|k| &k.request_hash[..])).collect::<Vec<_>>())
-        .bind(keyed.iter().map(|e| e.response.as_str()).collect::<Vec<_>>())
-        .bind(keyed.iter().map(|e| e.accepted.snapshot.0).collect::<Vec<_>>())
         .fetch_one(&mut *connection)
         .await?;
     write_vectors(connection, catalog, entries).await?;
+    write_keys(connection, catalog, entries).await?;
     Ok(Trace { snapshot: state.head, time, transaction })
 }
 
@@ -214,6 +210,26 @@ async fn write_vectors(
         .bind(vectors.iter().map(|(_, v)| v.registration.path.as_str()).collect::<Vec<_>>())
         .bind(column(|v| v.registration.delete_count))
         .bind(column(|v| v.registration.file_size_bytes))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn write_keys(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    entries: &[Entry<'_>],
+) -> Result<(), sqlx::Error> {
+    let keyed: Vec<(&IdempotencyKey, &Entry<'_>)> = entries.iter().filter_map(|e| Some((e.key?, e))).collect();
+    if keyed.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(include_str!("../../sql/commit/write_keys.sql"))
+        .bind(catalog.0)
+        .bind(keyed.iter().map(|(key, _)| key.key.as_str()).collect::<Vec<_>>())
+        .bind(keyed.iter().map(|(key, _)| &key.request_hash[..]).collect::<Vec<_>>())
+        .bind(keyed.iter().map(|(_, e)| e.response.as_str()).collect::<Vec<_>>())
+        .bind(keyed.iter().map(|(_, e)| e.accepted.snapshot.0).collect::<Vec<_>>())
         .execute(connection)
         .await?;
     Ok(())

@@ -48,14 +48,25 @@ const HOT: &[Hot] = &[
 
 /// What the group committer runs under the lock, with the settings of its connections.
 const UNDER_THE_LOCK: &[Hot] = &[
-    hot!("commit/load", "1, '{ns}', '{t77}', '{19000}', '{s3://lake/x}', '{5}', '{k7}'"),
+    hot!("commit/load", "1, '{ns}', '{t77}', '{s3://lake/x}'"),
+    Hot {
+        name: "commit/load_conflicts",
+        // together with load.sql, whose parameters it shares
+        sql: concat!(
+            "select * from (",
+            include_str!("../../sql/commit/load.sql"),
+            ") as state cross join (",
+            include_str!("../../sql/commit/load_conflicts.sql"),
+            ") as conflicts"
+        ),
+        values: "1, '{ns}', '{t77}', '{s3://lake/x}', '{19000}', '{5}', '{k7}'",
+    },
     hot!("commit/schemas", "1, '{77}'"),
     hot!(
         "commit/write",
         "1, 2, 1, '{ann}', '{why}', '{30001}', '{1}', '{table_inserted_into}', '{77}', '{900001}', '{77}', '{30001}', \
          '{s3://lake/x}', '{1}', '{1}', '{1}', '{0}', '{null}', '{null}', '{t}', '{77}', '{1}', '{1}', '{1}', '{1}', \
-         '{900001}', '{\"{1}\"}', '{\"{1}\"}', '{\"{0}\"}', '{\"{0}\"}', '{\"{1}\"}', '{\"{null}\"}', '{\"{null}\"}', \
-         '{}', '{}', '{}', '{}'"
+         '{900001}', '{\"{1}\"}', '{\"{1}\"}', '{\"{0}\"}', '{\"{0}\"}', '{\"{1}\"}', '{\"{null}\"}', '{\"{null}\"}'"
     ),
     hot!("commit/replace_vectors", "1, '{5}', '{30001}'"),
     hot!("commit/committed", "1, 30000, now(), '700'"),
