@@ -32,7 +32,18 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def map_body(context, body):
-    """Commits and alters that name the seeded table reach the rules behind the lookup."""
+    """Commits and alters that name the seeded table reach the rules behind the lookup, as do conversions of it."""
+    global _count
+    if isinstance(body, dict) and isinstance(body.get("source-table-path"), str):
+        _count += 1
+        if _count % KEEP_EVERY:
+            body["source-table-path"] = os.environ.get("FUZZ_TABLE_PATH", "") + ["", "/_delta_log", "/metadata", "/"][_count % 4]
+            body["source-format"] = ["DELTA", "delta", "ICEBERG", "PARQUET", "HUDI"][_count % 5]
+            body["target-formats"] = [["ICEBERG"], ["DELTA", "HUDI"], ["iceberg", "HUDI"]][_count % 3]
+            body["source-table-name"] = "fuzzed"
+            body.pop("source-data-path", None)
+            if _count % 3:
+                body["configurations"] = {"sync-mode": ["full", "incremental", "x"][_count % 3]}
     if isinstance(body, dict):
         for side in ("appends", "deletes"):
             for entry in body.get(side) or []:

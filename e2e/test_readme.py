@@ -1,5 +1,6 @@
 """The README's first session works when pasted."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -12,8 +13,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def session() -> str:
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    return block
+    return re.findall(r"```python\n(.*?)```", README, re.S)[0]
 
 
 def test_the_first_session(server, tmp_path: pathlib.Path):
@@ -35,6 +35,22 @@ def test_the_first_session(server, tmp_path: pathlib.Path):
         ("5", "table_inserted_into"),
         ("6", "table_altered"),
     ]
+
+
+def test_the_conversion(server, tmp_path: pathlib.Path):
+    _, text = re.findall(r"```python\n(.*?)```", README, re.S)
+    made = subprocess.run(
+        [sys.executable, "-c", text.replace("127.0.0.1:9000", server.s3_endpoint)], capture_output=True, text=True, timeout=60
+    )
+    assert made.returncode == 0, made.stderr
+    curl = re.search(r"    (curl -s localhost:8080/v1/conversion/table .*?\}')", README, re.S).group(1)
+    for outcome in ["committed", "no-change"]:
+        run = subprocess.run(
+            curl.replace("localhost:8080", f"127.0.0.1:{server.port}"), shell=True, capture_output=True, text=True, timeout=60
+        )
+        (target,) = json.loads(run.stdout)["conversions"]
+        assert target["outcome"] == outcome
+        assert target["target-metadata-path"] == "s3://lake/orders/metadata/v1.metadata.json"
 
 
 def test_the_commands_exist():

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from formats import Store, sample
 from lake import Lake, ok
 from server import ROOT, Server
 
 HERE = Path(__file__).parent
 SECONDS = 150
+CONVERSION_SECONDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -27,33 +29,32 @@ def fuzzed(api):
     return lake, uuid
 
 
-@pytest.mark.timeout(SECONDS * 2 + 60)
-def test_made_up_requests(server: Server, fuzzed):
-    lake, uuid = fuzzed
+def fuzz(contract: str, settings: str, url: str, seconds: int, folder: Path, **env: str) -> None:
+    """Fails with what Schemathesis finds."""
     command = [
         Path(sys.executable).parent / "schemathesis",
-        *("--config-file", HERE / "schemathesis.toml"),
+        *("--config-file", HERE / settings),
         "run",
-        ROOT / "openapi" / "catalog.yaml",
-        *("--url", f"{server.url}/v1"),
-        *("--max-time", str(SECONDS)),
+        ROOT / "openapi" / f"{contract}.yaml",
+        *("--url", url),
+        *("--max-time", str(seconds)),
         *("--seed", "20260905"),
         *("--max-examples", "60"),
         *("--phases", "examples,coverage,fuzzing,stateful"),
         "--continue-on-failure",
         "--no-shrink",
     ]
-    env = {
-        **os.environ,
-        "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
-        "PYTHONPATH": str(HERE),
-        "FUZZ_CATALOG": lake.name,
-        "FUZZ_TABLE_UUID": uuid,
-        "NO_COLOR": "1",
-    }
-    run = subprocess.run(command, env=env, cwd=server.state, capture_output=True, text=True, timeout=SECONDS * 2 + 30)
+    env = {**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE), "NO_COLOR": "1", **env}
+    run = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=seconds * 2 + 30)
     print(run.stdout[-4000:])
     assert run.returncode == 0, run.stdout[-15000:] + run.stderr[-3000:]
+
+
+@pytest.mark.timeout(SECONDS * 2 + 60)
+def test_made_up_requests(server: Server, fuzzed):
+    lake, uuid = fuzzed
+    url = f"{server.url}/v1"
+    fuzz("catalog", "schemathesis.toml", url, SECONDS, server.state, FUZZ_CATALOG=lake.name, FUZZ_TABLE_UUID=uuid)
     # The lake is still whole: dense history, and the next commit goes through.
     head = lake.head()
     pages, after = [], -1
@@ -64,3 +65,12 @@ def test_made_up_requests(server: Server, fuzzed):
             break
         after = pages[-1]
     assert pages == list(range(head + 1))
+
+
+@pytest.mark.timeout(CONVERSION_SECONDS * 2 + 60)
+def test_made_up_conversions(server: Server):
+    """Most of them name a table that is there, in one of its formats or in none of them."""
+    store = Store("s3://lake", f"http://{server.s3_endpoint}")
+    path = store.write_delta("fuzzed-conversion", sample(0, 20))
+    settings = "schemathesis_conversion.toml"
+    fuzz("conversion", settings, server.url, CONVERSION_SECONDS, server.state, FUZZ_TABLE_PATH=path)

@@ -21,7 +21,7 @@ mod watermark;
 pub use deletes::UnsupportedDeletes;
 pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
-pub use named::Named;
+pub use named::{Named, Progress};
 pub use parquet_reader::ParquetObject;
 pub use root::{Listed, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;

@@ -5,6 +5,7 @@ mod answer;
 mod catalogs;
 mod commit;
 mod consumers;
+mod conversions;
 mod export;
 mod idempotency;
 mod lake;

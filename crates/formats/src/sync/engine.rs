@@ -3,7 +3,7 @@
 use super::deletes::{Gate, UnsupportedDeletes};
 use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
 use futures::StreamExt;
-use hoglake_model::table::{Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version};
+use hoglake_model::table::{Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version, VersionId};
 use std::sync::Arc;
 
 /// How many times a run plans again after losing the target's pointer.
@@ -41,7 +41,7 @@ pub struct Report {
     pub outcome: Outcome,
     /// The source version that the target shows afterwards.
     pub version: Version,
-    /// The commits made, oldest first.
+    /// The commits made, or that a dry run would make, oldest first.
     pub steps: Vec<Step>,
     /// What an engine registers; absent after a dry run into nothing.
     pub metadata_path: Option<String>,
@@ -118,7 +118,8 @@ fn report(
             warnings.push(warning.clone());
         }
     }
-    let metadata_path = steps.last().map(|s| s.committed.metadata_path.clone()).or(loaded.metadata_path);
+    let written = steps.last().filter(|_| outcome == Outcome::Committed).map(|s| s.committed.metadata_path.clone());
+    let metadata_path = written.or(loaded.metadata_path);
     Report { target, plan, outcome, version: head.version.clone(), steps, metadata_path, warnings }
 }
 
@@ -168,15 +169,18 @@ async fn attempt(
                 return run_full(source, target, options, head, full(reason), steps).await;
             }
             Changes::Replay(mut changes) => {
-                if options.dry_run {
-                    return Ok((Plan::Incremental, Outcome::DryRun));
-                }
                 while let Some(change) = changes.next().await {
                     let mut change = change?;
                     refuse(target.unsupported(&change.state))?;
                     let version = change.state.version.id.clone();
                     let gate = Gate::new(target.format(), options.on_unsupported_deletes, version);
                     gate.pass_change(&mut change.files)?;
+                    if options.dry_run {
+                        let (files, warning) = (&change.files, gate.warning());
+                        let counts = [files.added.len(), files.removed.len(), files.redeleted.len()];
+                        steps.push(planned(&change.state.version.id, counts, warning));
+                        continue;
+                    }
                     let commit = Commit {
                         source,
                         state: &change.state,
@@ -187,7 +191,8 @@ async fn attempt(
                     committed.warnings.extend(gate.warning());
                     steps.push(Step { source_version: change.state.version.id.0.clone(), committed });
                 }
-                return Ok((Plan::Incremental, Outcome::Committed));
+                let outcome = if options.dry_run { Outcome::DryRun } else { Outcome::Committed };
+                return Ok((Plan::Incremental, outcome));
             }
         }
     }
@@ -206,20 +211,38 @@ async fn run_full(
     let snapshot = source.snapshot(head).await?;
     let gate = Gate::new(target.format(), options.on_unsupported_deletes, head.version.id.clone());
     gate.kinds(&snapshot.delete_kinds)?;
-    if options.dry_run {
-        return Ok((plan, Outcome::DryRun));
-    }
     let checked = gate.clone();
-    let files = snapshot.files.map(move |batch| {
+    let mut files = snapshot.files.map(move |batch| {
         let mut batch = batch?;
         checked.pass(&mut batch)?;
         Ok(batch)
     });
+    if options.dry_run {
+        let mut compared = 0;
+        while let Some(batch) = files.next().await {
+            compared += batch?.len();
+        }
+        steps.push(planned(&head.version.id, [compared, 0, 0], gate.warning()));
+        return Ok((plan, Outcome::DryRun));
+    }
     let commit = Commit { source, state: head, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
     let mut committed = target.commit(commit).await?;
     committed.warnings.extend(gate.warning());
     steps.push(Step { source_version: head.version.id.0.clone(), committed });
     Ok((plan, Outcome::Committed))
+}
+
+/// A commit that a dry run would make: for a full one, all files count as added, whether the target has them or not.
+fn planned(version: &VersionId, [added, removed, redeleted]: [usize; 3], warning: Option<String>) -> Step {
+    let committed = Committed {
+        metadata_path: String::new(),
+        version: String::new(),
+        added: added as u64,
+        removed: removed as u64,
+        redeleted: redeleted as u64,
+        warnings: warning.into_iter().collect(),
+    };
+    Step { source_version: version.0.clone(), committed }
 }
 
 fn refuse(found: Vec<Unsupported>) -> Result<()> {

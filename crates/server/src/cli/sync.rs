@@ -1,16 +1,20 @@
 //! `hoglake sync`
 
 mod dataset;
+mod progress;
+mod report;
 
 use super::failure::Failure;
 use super::serve::runtime;
 use super::storage::Storage;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
 use dataset::{Dataset, Datasets};
+use hoglake_formats::hudi::PartitionPathSpec;
 use hoglake_formats::store::Stores;
-use hoglake_formats::sync::{self, Mode, Outcome, Plan, Report, UnsupportedDeletes};
+use hoglake_formats::sync::{self, Mode, Named, Report, UnsupportedDeletes};
+use hoglake_model::Location;
 use hoglake_model::table::TableFormat;
-use serde_json::json;
+use progress::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,12 +31,18 @@ pub(super) struct Sync {
     /// The table: its root, its metadata folder, or one Iceberg metadata file
     #[arg(long, value_name = "LOCATION", required_unless_present = "config")]
     path: Option<String>,
-    /// Formats to write, separated by commas: ICEBERG, DELTA
+    /// Formats to write, separated by commas: ICEBERG, DELTA, HUDI
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = format, required_unless_present = "config")]
     target: Vec<TableFormat>,
-    /// Where to write the targets [default: the table's root]
+    /// Where to write the targets [default: tableDataPath of the file, else the table's root]
     #[arg(long, value_name = "LOCATION")]
     target_path: Option<String>,
+    /// What targets call the table when they are made [default: the table's own name]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    table_name: Option<String>,
+    /// How partition paths of a Hudi table become columns, as XTable writes it: level:VALUE, at:DAY:yyyy-MM-dd
+    #[arg(long, value_name = "SPEC", conflicts_with = "config")]
+    partition_spec: Option<String>,
     /// Compare all files instead of replaying commits
     #[arg(long)]
     full: bool,
@@ -52,6 +62,9 @@ pub(super) struct Sync {
     /// Print one JSON object per table instead of text
     #[arg(long)]
     json: bool,
+    /// Tell on standard error how far it is, also when that is no terminal
+    #[arg(long)]
+    progress: bool,
     /// Sync again this many seconds after each round, for ever
     #[arg(long, value_name = "SECONDS")]
     continuous: Option<u64>,
@@ -81,16 +94,25 @@ impl Sync {
     pub(super) fn run(self) -> Result<(), Failure> {
         let stores = self.storage.open()?;
         runtime(0)?.block_on(async {
+            let mut last = None;
             loop {
                 // The file is read anew each round, so that datasets can be added while it runs.
-                let datasets = self.datasets()?;
+                let datasets = match (self.datasets(), &last) {
+                    (Ok(datasets), _) => datasets,
+                    // Somebody is just changing the file: go on with what it said before.
+                    (Err(failure), Some(before)) => {
+                        eprintln!("hoglake: {failure}; going on with what it said before");
+                        Datasets::clone(before)
+                    }
+                    (Err(failure), None) => return Err(failure),
+                };
                 let mut failed = 0;
                 let mut total = 0;
                 for dataset in &datasets.datasets {
                     for line in self.sync_table(&stores, &datasets, dataset).await {
                         total += 1;
                         failed += usize::from(line.outcome.is_err());
-                        self.print(&line);
+                        report::print(&line, self.json);
                     }
                 }
                 let Some(seconds) = self.continuous else {
@@ -99,6 +121,7 @@ impl Sync {
                         _ => Err(Failure::at("sync", format!("{failed} of {total} targets failed"))),
                     };
                 };
+                last = Some(datasets);
                 tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
             }
         })
@@ -113,20 +136,18 @@ impl Sync {
                 datasets: vec![Dataset {
                     table_base_path: absolute(self.path.as_deref().unwrap_or_default()),
                     table_data_path: None,
-                    table_name: None,
+                    table_name: self.table_name.clone(),
                     namespace: None,
-                    partition_spec: None,
+                    partition_spec: self.partition_spec.clone(),
                 }],
             }),
         }
     }
 
     async fn sync_table(&self, stores: &Arc<Stores>, all: &Datasets, dataset: &Dataset) -> Vec<Line> {
-        let table = dataset.table_name.clone().unwrap_or_else(|| dataset.table_base_path.clone());
-        let mut lines = Vec::new();
+        let table = dataset.title();
         let line = |target, outcome| Line { table: table.clone(), target, outcome };
-        let opened = self.open(stores, all.source_format, dataset).await;
-        let (format, source, root) = match opened {
+        let (source, root) = match self.open(stores, all.source_format, dataset).await {
             Ok(opened) => opened,
             Err(error) => {
                 return all.target_formats.iter().map(|target| line(*target, Err(error.clone()))).collect();
@@ -142,22 +163,26 @@ impl Sync {
             iceberg_format_version: self.iceberg_format_version,
             ..TargetOptions::default()
         };
-        for target_format in all.target_formats.iter().copied().filter(|t| *t != format) {
-            let outcome = async {
-                let mut target = conversion::open_target(target_format, stores, &root, &target_options)?;
-                sync::sync(source.as_ref(), target.as_mut(), &options).await
+        let mut lines = Vec::new();
+        for target in all.target_formats.iter().copied().filter(|t| *t != sync::Source::format(&source)) {
+            let run = async {
+                let mut target = conversion::open_target(target, stores, &root, &target_options)?;
+                sync::sync(&source, target.as_mut(), &options).await
             };
-            lines.push(line(target_format, outcome.await.map_err(|e| e.to_string())));
+            let display = Display::new(format!("{table} -> {target}"), source.progress(), self.progress);
+            let outcome = display.during(run).await.map_err(|e| e.to_string());
+            lines.push(line(target, outcome));
         }
         lines
     }
 
+    /// The source of a dataset, and where its targets go.
     async fn open(
         &self,
         stores: &Arc<Stores>,
         format: Option<TableFormat>,
         dataset: &Dataset,
-    ) -> Result<(TableFormat, Box<dyn sync::Source>, hoglake_model::Location), String> {
+    ) -> Result<(Named, Location), String> {
         let place = Place::parse(&absolute(&dataset.table_base_path)).map_err(|e| e.detail)?;
         let format = match format {
             Some(format) => format,
@@ -177,72 +202,16 @@ impl Sync {
                 }
             }
         };
-        let options = SourceOptions { read_optimised: self.read_optimised, ..SourceOptions::default() };
+        // As in XTable, what is said of partition paths concerns Hudi tables; others say it themselves.
+        let spec = dataset.partition_spec.as_deref().filter(|_| format == TableFormat::Hudi);
+        let partition_spec = spec.map(str::parse::<PartitionPathSpec>).transpose()?;
+        let options = SourceOptions { read_optimised: self.read_optimised, partition_spec };
         let source = conversion::open_source(format, stores, &place, &options).map_err(|e| e.to_string())?;
-        let root = match &self.target_path {
-            Some(path) => hoglake_model::Location::parse(&absolute(path)).map_err(|e| e.detail)?,
+        let root = match self.target_path.as_ref().or(dataset.table_data_path.as_ref()) {
+            Some(path) => Location::parse(&absolute(path)).map_err(|e| e.detail)?,
             None => place.root,
         };
-        Ok((format, source, root))
-    }
-
-    fn print(&self, line: &Line) {
-        if self.json {
-            println!("{}", as_json(line));
-            return;
-        }
-        match &line.outcome {
-            Err(error) => println!("{} -> {}: FAILED: {error}", line.table, line.target),
-            Ok(report) => {
-                let plan = match &report.plan {
-                    Plan::NoChange => "up to date".to_owned(),
-                    Plan::Incremental => format!("{} commits replayed", report.steps.len()),
-                    Plan::Full { reason } => format!("all files compared ({reason})"),
-                };
-                let plan = if report.outcome == Outcome::DryRun { format!("would be: {plan}") } else { plan };
-                let sum = |of: fn(&sync::Committed) -> u64| report.steps.iter().map(|s| of(&s.committed)).sum::<u64>();
-                let (added, removed) = (sum(|c| c.added), sum(|c| c.removed));
-                let redeleted = sum(|c| c.redeleted);
-                println!(
-                    "{} -> {}: {plan}; {added} files added, {removed} removed, {redeleted} with other deletes; {}",
-                    line.table,
-                    line.target,
-                    report.metadata_path.as_deref().unwrap_or("nothing written")
-                );
-                for warning in &report.warnings {
-                    println!("  warning: {warning}");
-                }
-            }
-        }
-    }
-}
-
-fn as_json(line: &Line) -> serde_json::Value {
-    match &line.outcome {
-        Err(error) => json!({"table": line.table, "target": line.target.as_str(), "status": "failed", "error": error}),
-        Ok(report) => {
-            let (plan, reason) = match &report.plan {
-                Plan::NoChange => ("no-change", None),
-                Plan::Incremental => ("incremental", None),
-                Plan::Full { reason } => ("full", Some(reason)),
-            };
-            let status = match report.outcome {
-                Outcome::NoChange => "no-change",
-                Outcome::Committed => "committed",
-                Outcome::DryRun => "dry-run",
-            };
-            let commits: Vec<_> = report
-                .steps
-                .iter()
-                .map(|s| {
-                    json!({"source-version": s.source_version, "target-version": s.committed.version,
-                           "added": s.committed.added, "removed": s.committed.removed, "redeleted": s.committed.redeleted})
-                })
-                .collect();
-            json!({"table": line.table, "target": line.target.as_str(), "status": status, "plan": plan,
-                   "reason": reason, "source-version": report.version.id.0, "metadata-path": report.metadata_path,
-                   "commits": commits, "warnings": report.warnings})
-        }
+        Ok((Named::new(source, dataset.table_name.clone()), root))
     }
 }
 

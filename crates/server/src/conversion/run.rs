@@ -66,7 +66,7 @@ pub async fn convert(stores: &Arc<Stores>, conversion: &Conversion) -> Result<Co
         partition_spec: conversion.settings.partition_spec.clone(),
     };
     let source = open_source(conversion.source, stores, &conversion.place, &options)?;
-    let source = Named::new(source, &conversion.name);
+    let source = Named::new(source, Some(conversion.name.clone()));
     source.head().await?;
     let mut outcomes = Vec::with_capacity(conversion.targets.len());
     for target in &conversion.targets {
@@ -90,10 +90,10 @@ async fn one(
     let options = TargetOptions {
         retention_ms: settings.retention_ms,
         checkpoint_interval: settings.checkpoint_interval,
-        ..TargetOptions::default()
+        iceberg_format_version: settings.iceberg_format_version,
     };
     let mut target = open_target(format, stores, &conversion.target_root, &options)?;
-    let run = Options { mode: settings.mode, ..Options::default() };
+    let run = Options { mode: settings.mode, dry_run: false, on_unsupported_deletes: settings.on_unsupported_deletes };
     let report = sync::sync(source, target.as_mut(), &run).await?;
     let Some(path) = report.metadata_path.clone() else {
         return Err(Failure::fault(format!("{format}: a sync ended without a metadata path")));

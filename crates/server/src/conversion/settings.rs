@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use hoglake_formats::hudi::PartitionPathSpec;
 use hoglake_formats::store::{Secret, StoreConfig};
-use hoglake_formats::sync::Mode;
+use hoglake_formats::sync::{Mode, UnsupportedDeletes};
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -19,7 +19,7 @@ enum Kind {
 }
 
 /// Every known key. docs/CONVERSION.md says what each means.
-const KEYS: [(&str, Kind); 18] = [
+const KEYS: [(&str, Kind); 20] = [
     ("azure.access-key", Kind::Secret),
     ("azure.endpoint", Kind::Store),
     ("azure.oauth2-token", Kind::Secret),
@@ -29,7 +29,9 @@ const KEYS: [(&str, Kind); 18] = [
     ("gcs.oauth2-token", Kind::Secret),
     ("gcs.service-account-key", Kind::Secret),
     ("hudi.read-optimised", Kind::Plain),
+    ("iceberg.format-version", Kind::Plain),
     ("metadata-retention", Kind::Plain),
+    ("on-unsupported-deletes", Kind::Plain),
     ("partition-spec", Kind::Plain),
     ("s3.access-key-id", Kind::Secret),
     ("s3.endpoint", Kind::Store),
@@ -63,6 +65,10 @@ pub struct Settings {
     pub partition_spec: Option<PartitionPathSpec>,
     /// Show merge-on-read Hudi tables without their log files.
     pub read_optimised: bool,
+    /// What becomes of row-level deletes that a target cannot hold.
+    pub on_unsupported_deletes: UnsupportedDeletes,
+    /// The format version of an Iceberg target.
+    pub iceberg_format_version: Option<i32>,
     /// After how many commits a Delta target gets a checkpoint.
     pub checkpoint_interval: Option<i64>,
     /// How to reach the stores, where the request says so.
@@ -121,12 +127,26 @@ impl Settings {
                 .filter(|n| (1..=1_000_000).contains(n))
                 .ok_or_else(|| wrong("delta.checkpoint-interval", "use a whole number from 1 to 1000000"))
         });
+        let on_unsupported_deletes = match get("on-unsupported-deletes").map(str::to_ascii_lowercase) {
+            None => UnsupportedDeletes::default(),
+            Some(name) => UnsupportedDeletes::parse(&name).ok_or_else(|| {
+                wrong("on-unsupported-deletes", &format!("use one of {}", UnsupportedDeletes::NAMES.join(", ")))
+            })?,
+        };
+        let iceberg_format_version = match get("iceberg.format-version") {
+            None => None,
+            Some("2") => Some(2),
+            Some("3") => Some(3),
+            Some(_) => return Err(wrong("iceberg.format-version", "use 2 or 3")),
+        };
         let asks_for_stores = configurations.keys().any(|key| matches!(kind(key), Some(Kind::Store | Kind::Secret)));
         Ok(Self {
             mode,
             retention_ms: retention.transpose()?,
             partition_spec: partition_spec.transpose()?,
             read_optimised: boolean("hudi.read-optimised")?.unwrap_or(false),
+            on_unsupported_deletes,
+            iceberg_format_version,
             checkpoint_interval: interval.transpose()?,
             stores: asks_for_stores.then(|| stores(&get, boolean("s3.path-style-access")?, grants)).transpose()?,
         })
@@ -304,6 +324,8 @@ mod tests {
             ("hudi.read-optimised", "1"),
             ("partition-spec", "x"),
             ("delta.checkpoint-interval", "0"),
+            ("iceberg.format-version", "1"),
+            ("on-unsupported-deletes", "warn"),
             ("s3.access-key-id", "only"),
             ("s3.session-token", "only"),
             ("s3.region", "a b"),

@@ -87,3 +87,162 @@ fn inspect_says_what_is_there() {
     let text = hoglake(&["inspect", folder.path().to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&text.stdout).starts_with("DELTA table, version 0"));
 }
+
+/// `sourceFormat: DELTA` and one dataset with these lines.
+fn dataset(folder: &Path, targets: &str, lines: &[String]) -> std::path::PathBuf {
+    let file = folder.join("datasets.yaml");
+    let text = format!("sourceFormat: DELTA\ntargetFormats: [{targets}]\ndatasets:\n  - {}\n", lines.join("\n    "));
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn every_field_of_a_dataset_means_what_it_does_in_xtable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, data) = (folder.path().join("t"), folder.path().join("t/data"));
+    table(&base);
+    let lines = [
+        format!("tableBasePath: {}", base.display()),
+        format!("tableDataPath: {}", data.display()),
+        "tableName: nested".to_owned(),
+        "namespace: a.b".to_owned(),
+        "partitionSpec: level:VALUE".to_owned(),
+    ];
+    let file = dataset(folder.path(), "ICEBERG", &lines);
+    let output = hoglake(&["sync", "--config", file.to_str().unwrap(), "--json"]);
+    let report = &json(&output)[0];
+    assert_eq!((&report["table"], &report["status"]), (&Value::from("a.b.nested"), &Value::from("committed")));
+    let metadata = data.join("metadata/v1.metadata.json");
+    assert_eq!(report["metadata-path"], format!("file://{}", metadata.display()));
+    // Back under the name of the file, which the Delta log keeps.
+    let back = folder.path().join("back");
+    let output = hoglake(&[
+        "sync",
+        "--path",
+        metadata.to_str().unwrap(),
+        "--source",
+        "ICEBERG",
+        "--target",
+        "DELTA",
+        "--table-name",
+        "renamed",
+        "--target-path",
+        back.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let log = std::fs::read_to_string(back.join("_delta_log/00000000000000000000.json")).unwrap();
+    assert!(log.contains("\"name\":\"renamed\""), "{log}");
+}
+
+#[test]
+fn a_partition_spec_says_how_the_paths_of_a_hudi_table_are_read() {
+    let hudi = |spec: &str| {
+        hoglake(&["sync", "--path", "/nowhere", "--source", "HUDI", "--target", "DELTA", "--partition-spec", spec])
+    };
+    let wrong = String::from_utf8_lossy(&hudi("level").stdout).into_owned();
+    assert!(wrong.contains("column:VALUE"), "{wrong}");
+    let right = String::from_utf8_lossy(&hudi("level:VALUE").stdout).into_owned();
+    assert!(right.contains("no HUDI table"), "{right}");
+}
+
+#[test]
+fn a_dataset_file_that_is_wrong_is_a_wrong_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.yaml");
+    let wrong = folder.path().join("wrong.yaml");
+    std::fs::write(&wrong, "sourceFormat: ORC\ntargetFormats: []\ndatasets: []\n").unwrap();
+    for file in [missing, wrong] {
+        let output = hoglake(&["sync", "--config", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(file.to_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let dry = |flags: &[&str]| {
+        let output = hoglake(
+            &[&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG", "--dry-run"], flags].concat(),
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        output
+    };
+    let text = String::from_utf8_lossy(&dry(&[]).stdout).into_owned();
+    assert!(text.contains("would be: 1 files compared (the target does not exist yet)"), "{text}");
+    assert!(!folder.path().join("metadata").exists());
+    hoglake(&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG"]);
+    std::fs::write(
+        folder.path().join("_delta_log/00000000000000000001.json"),
+        "{\"commitInfo\":{\"timestamp\":1767225600000,\"operation\":\"WRITE\"}}\n\
+         {\"add\":{\"path\":\"x.parquet\",\"size\":9,\"partitionValues\":{},\"modificationTime\":0,\"dataChange\":true,\
+         \"stats\":\"{\\\"numRecords\\\":3}\"}}\n",
+    )
+    .unwrap();
+    let report = json(&dry(&["--json"])).remove(0);
+    assert_eq!((&report["status"], &report["plan"]), (&Value::from("dry-run"), &Value::from("incremental")));
+    assert_eq!(
+        (&report["commits"][0]["source-version"], &report["commits"][0]["added"]),
+        (&Value::from("1"), &Value::from(1))
+    );
+    assert!(report["metadata-path"].as_str().unwrap().ends_with("v1.metadata.json"));
+    assert!(!folder.path().join("metadata/v2.metadata.json").exists());
+}
+
+#[test]
+fn progress_goes_to_standard_error_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let quiet = hoglake(&["sync", "--path", path, "--target", "HUDI"]);
+    assert!(quiet.status.success() && quiet.stderr.is_empty());
+    let told = hoglake(&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG", "--progress", "--json"]);
+    let words = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(words.contains(&format!("{path} -> ICEBERG: 1 files, 0 commits")), "{words}");
+    assert_eq!(json(&told)[0]["status"], "committed");
+}
+
+#[test]
+fn continuous_follows_the_table_and_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("t");
+    table(&base);
+    let file = dataset(folder.path(), "ICEBERG", &[format!("tableBasePath: {}", base.display())]);
+    let mut running = Command::new(env!("CARGO_BIN_EXE_hoglake"))
+        .args(["sync", "--config", file.to_str().unwrap(), "--continuous", "1", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+    let mut next = |wanted: &str| {
+        for line in lines.by_ref().take(50) {
+            let report: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if report["status"] == wanted {
+                return report;
+            }
+        }
+        panic!("never {wanted}");
+    };
+    assert_eq!(next("committed")["source-version"], "0");
+    next("no-change");
+    // A file that is being written is no reason to end, and a new commit is followed.
+    std::fs::write(&file, "sourceFormat: ").unwrap();
+    std::fs::write(
+        base.join("_delta_log/00000000000000000001.json"),
+        "{\"commitInfo\":{\"timestamp\":1767225600000,\"operation\":\"WRITE\"}}\n",
+    )
+    .unwrap();
+    let followed = next("committed");
+    assert_eq!((&followed["plan"], &followed["source-version"]), (&Value::from("incremental"), &Value::from("1")));
+    dataset(folder.path(), "ICEBERG, HUDI", &[format!("tableBasePath: {}", base.display())]);
+    loop {
+        if next("committed")["target"] == "HUDI" {
+            break;
+        }
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+}

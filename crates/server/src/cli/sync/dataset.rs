@@ -1,12 +1,13 @@
 //! XTable's dataset file.
 
 use crate::cli::failure::Failure;
+use crate::config::ConfigError;
 use hoglake_model::table::TableFormat;
 use serde::Deserialize;
 use std::path::Path;
 
 /// `sourceFormat`, `targetFormats` and the tables.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Datasets {
     /// Absent: what is found at each table.
     pub source_format: Option<TableFormat>,
@@ -19,13 +20,25 @@ pub(super) struct Datasets {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Dataset {
     pub table_base_path: String,
-    #[expect(dead_code, reason = "accepted as XTable does; files are found from the metadata")]
+    /// Where the data files are and the targets' metadata goes.
     pub table_data_path: Option<String>,
+    /// What targets call the table when they are made.
     pub table_name: Option<String>,
-    #[expect(dead_code, reason = "accepted as XTable does; formats without catalog have no namespaces")]
+    /// Of the name in a catalog; tables without one have it in reports only.
     pub namespace: Option<String>,
-    #[expect(dead_code, reason = "accepted as XTable does; sources find their partitioning themselves")]
+    /// How partition paths of a Hudi table become columns.
     pub partition_spec: Option<String>,
+}
+
+impl Dataset {
+    /// What reports call the table.
+    pub fn title(&self) -> String {
+        match (&self.namespace, &self.table_name) {
+            (Some(namespace), Some(name)) => format!("{namespace}.{name}"),
+            (_, Some(name)) => name.clone(),
+            (_, None) => self.table_base_path.clone(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -42,9 +55,9 @@ impl Datasets {
     /// # Errors
     /// When it cannot be read, is no such file, or names a format that does not exist.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let what = || format!("cannot use {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::at(what(), e))?;
-        Self::parse(&text).map_err(|e| Failure::at(what(), e))
+        let wrong = |problem: String| Failure::from(ConfigError(format!("cannot use {}: {problem}", path.display())));
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+        Self::parse(&text).map_err(wrong)
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -70,6 +83,8 @@ mod tests {
         assert_eq!(read.source_format, Some(TableFormat::Hudi));
         assert_eq!(read.target_formats, [TableFormat::Delta, TableFormat::Iceberg]);
         assert_eq!(read.datasets[0].table_base_path, "s3://b/t");
+        assert_eq!(read.datasets[0].table_data_path.as_deref(), Some("s3://b/t/data"));
+        assert_eq!(read.datasets[0].title(), "a.b.t");
         assert!(Datasets::parse("sourceFormat: ORC\ntargetFormats: []\ndatasets: []").is_err());
     }
 }
