@@ -11,7 +11,7 @@ import duckdb_extension_httpfs
 import pytest
 from pyhoglake import HoglakeClient, S3Config
 
-from contract import CONTRACT, judged
+from contract import CONTRACT, CONVERSION, judged
 from lake import Lake, client
 from server import Server
 
@@ -27,13 +27,17 @@ def pytest_addoption(parser):
     )
 
 
+def everything() -> list[tuple]:
+    return [(contract, operation) for contract in (CONTRACT, CONVERSION) for operation in contract.operations]
+
+
 def unasked() -> list[str]:
     """Operations without a success, and statuses that a client can provoke but no test did."""
     # Provoking these takes a broken server, or (410 on some) an expired history.
     beyond = {"401", "403", "408", "410", "500", "503"}
     missing = []
-    for operation in CONTRACT.operations:
-        seen = {str(status) for status in CONTRACT.seen[operation.id]}
+    for contract, operation in everything():
+        seen = {str(status) for status in contract.seen[operation.id]}
         answered = any(status[0] == "2" for status in seen)
         built = answered or "501" not in seen
         if built and not answered:
@@ -55,8 +59,8 @@ def pytest_terminal_summary(terminalreporter, config):
         missing = unasked()
         for line in missing:
             terminalreporter.line(line)
-        asked = sum(1 for o in CONTRACT.operations if CONTRACT.seen[o.id])
-        terminalreporter.line(f"{asked} of {len(CONTRACT.operations)} operations asked for, {len(missing)} gaps")
+        asked = sum(1 for contract, operation in everything() if contract.seen[operation.id])
+        terminalreporter.line(f"{asked} of {len(everything())} operations asked for, {len(missing)} gaps")
 
 
 @pytest.fixture(scope="session")

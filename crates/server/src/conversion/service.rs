@@ -27,6 +27,9 @@ use uuid::Uuid;
 /// How long a client waits for its turn before it is sent away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it takes to try again when the database is away.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Conversions of this server. Cheap to clone.
 #[derive(Clone)]
 pub struct Converter(Arc<Parts>);
@@ -118,18 +121,32 @@ impl Converter {
         };
         let new = self.new_conversion(&asker, request, &conversion, None);
         let begun = self.0.catalog.conversion_begin(&new, self.0.server, self.bounds(), None).await?;
-        refuse(begun)?;
+        if let Err(failure) = refuse(begun) {
+            self.note(&asker, &new.source, &Err(failure.clone()));
+            return Err(failure);
+        }
         let this = self.clone();
         let work = tokio::spawn(async move {
             let _slot = slot;
-            let result = this.timed("foreground", &conversion, &asker).await;
-            if let Err(error) = this.0.catalog.conversion_end(new.id).await {
-                let error = crate::api::error::chain(&error);
-                tracing::warn!(error, "a conversion is over, and its table free again only when its lease ends");
+            let inner = this.clone();
+            // In a task of its own, so that a panic frees the table too.
+            let run = tokio::spawn(async move { inner.timed("foreground", &conversion, &asker).await });
+            let result = run.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())));
+            if this.0.catalog.conversion_end(new.id).await.is_err() {
+                tokio::spawn(async move { this.end(new.id).await });
             }
             result
         });
         work.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())))
+    }
+
+    /// Frees the table of a conversion that is over. Until that is done, this server goes on renewing its lease.
+    async fn end(&self, id: Uuid) {
+        while let Err(error) = self.0.catalog.conversion_end(id).await {
+            let error = crate::api::error::chain(&error);
+            tracing::warn!(conversion = %id, error, "a conversion is over, but its table cannot be freed yet");
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     /// Accepts a conversion as a job, once for `key`.
@@ -281,25 +298,28 @@ impl Converter {
             Ok(done) => (200, serde_json::to_string(done).unwrap_or_else(|_| "{}".to_owned())),
             Err(failure) => (failure.model.code, failure.body()),
         };
-        // The answer must not be lost to a database that is away for a moment; the lease says how long it is worth trying.
-        let deadline = Instant::now() + self.0.config.lease();
-        loop {
-            match self.0.catalog.conversion_finish(turn, self.0.server, status, &answer).await {
-                Ok(true) => break,
-                Ok(false) => {
-                    tracing::warn!(conversion = %turn.conversion_id, "another server has taken the conversion over");
-                    break;
-                }
-                Err(error) if Instant::now() < deadline => {
-                    let error = crate::api::error::chain(&error);
-                    tracing::warn!(conversion = %turn.conversion_id, error, "the answer cannot be stored yet");
-                    tokio::time::sleep(Duration::from_millis(500)).await;
-                }
-                Err(_) => break,
-            }
-        }
+        self.answer(turn, status, &answer).await;
         self.private().remove(&turn.conversion_id);
         self.0.over.notify_waiters();
+    }
+
+    /// Stores the answer of a turn, however long the database is away: until that is done, this server goes on renewing the
+    /// lease, or another one takes the job over.
+    async fn answer(&self, turn: &Turn, status: u16, answer: &str) {
+        loop {
+            match self.0.catalog.conversion_finish(turn, self.0.server, status, answer).await {
+                Ok(true) => return,
+                Ok(false) => {
+                    tracing::warn!(conversion = %turn.conversion_id, "another server has taken the conversion over");
+                    return;
+                }
+                Err(error) => {
+                    let error = crate::api::error::chain(&error);
+                    tracing::warn!(conversion = %turn.conversion_id, error, "the answer cannot be stored yet");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
     }
 
     fn prepared(&self, turn: &Turn) -> Result<Arc<Conversion>, Failure> {

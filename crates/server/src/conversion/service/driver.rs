@@ -117,10 +117,8 @@ async fn attended(converter: &Converter, turn: &Turn) {
     {
         let failure = super::Failure::fault("the conversion panicked");
         failure.log(&turn.request_id);
-        let stored = converter.0.catalog.conversion_finish(turn, converter.0.server, 500, &failure.body()).await;
-        if let Err(error) = stored {
-            failed("finish", &error);
-        }
+        converter.answer(turn, failure.model.code, &failure.body()).await;
+        converter.private().remove(&turn.conversion_id);
         converter.0.over.notify_waiters();
     }
 }
