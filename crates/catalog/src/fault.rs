@@ -26,6 +26,13 @@ pub const POINTS: &[&str] = &[
     "compaction.uploaded",
     "compaction.before_commit",
     "compaction.committed",
+    "publication.claimed",
+    "publication.window_read",
+    "publication.file_opened",
+    "publication.batch_produced",
+    "publication.snapshot_produced",
+    "publication.acknowledged",
+    "publication.advanced",
 ];
 
 /// The point that the environment names, and how often it is to be passed before.

@@ -109,6 +109,11 @@ impl DeletionVector {
         self.positions |= &other.positions;
     }
 
+    /// The positions that are deleted here and not in `other`.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self { positions: &self.positions - &other.positions }
+    }
+
     /// Whether every position of `other` is deleted here, too.
     pub fn covers(&self, other: &Self) -> bool {
         other.positions.is_subset(&self.positions)

@@ -4,6 +4,7 @@
 //! Files and stores ([`parquet`], [`footer`], [`deletion_vector`], [`puffin`], [`store`]) know no table format.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod change_record;
 pub mod deletion_vector;
 pub mod delta;
 pub mod footer;

@@ -62,6 +62,8 @@ pub enum Action {
     PublicationDrop,
     /// A failed publication was started again.
     PublicationResume,
+    /// A publication came to something that it must not skip.
+    PublicationHalt,
     /// A table was converted into another format.
     Conversion,
 }

@@ -8,6 +8,7 @@ pub mod commit;
 pub mod conversion;
 pub mod database;
 pub mod http;
+pub mod kafka;
 pub mod log;
 pub mod maintenance;
 pub mod metrics;
@@ -39,6 +40,9 @@ pub struct Config {
     /// Background work.
     #[command(flatten)]
     pub maintenance: maintenance::MaintenanceConfig,
+    /// Publications.
+    #[command(flatten)]
+    pub kafka: kafka::KafkaConfig,
     /// Who may do what.
     #[command(flatten)]
     pub auth: auth::AuthConfig,
@@ -73,6 +77,7 @@ impl Config {
         self.database.check()?;
         self.s3.check()?;
         self.conversion.check()?;
+        self.kafka.check()?;
         self.auth.check(self.http.address())
     }
 }

@@ -23,6 +23,7 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod operation;
+pub mod publisher;
 pub mod restore_check;
 pub mod router;
 pub mod worker;

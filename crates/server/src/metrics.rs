@@ -45,6 +45,10 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("hoglake_conversion_oldest_waiting_seconds", "Age of the oldest conversion that waits");
     describe_counter!("hoglake_conversion_takeovers_total", "Conversions taken over from a server that ended");
     describe_counter!("hoglake_conversion_jobs_lost_total", "Conversions whose credentials went with their server");
+    describe_counter!("hoglake_publication_records_total", "Records produced by publication and operation");
+    describe_counter!("hoglake_publication_bytes_total", "Bytes of those records, uncompressed");
+    describe_counter!("hoglake_publication_errors_total", "Times that a publication had to wait or halted");
+    describe_histogram!("hoglake_publication_delay_seconds", "From a commit to the acknowledgement of its records");
     describe_gauge!("hoglake_build_info", "Always 1; the version is a label");
     describe_gauge!("process_resident_memory_bytes", "Resident memory of the server, without Postgres");
     gauge!("hoglake_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -13,12 +13,15 @@ pub mod driver;
 mod expire;
 mod hydrate;
 mod record;
+mod vector;
 
 pub use clean::CleanupStatus;
 pub use compact::CompactionStatus;
 pub use hydrate::HydrationStatus;
+pub(crate) use hydrate::columns;
 use record::Record;
 pub use record::Trigger;
+pub(crate) use vector::VectorError;
 
 use crate::api::error::chain;
 use crate::audit::{Action, Audit, Event, Outcome};
@@ -79,14 +82,21 @@ impl Worker {
     }
 
     /// The object at a registered path.
-    fn object(&self, path: &str) -> Result<Object, StoreError> {
+    pub(crate) fn object(&self, path: &str) -> Result<Object, StoreError> {
         let location = Location::parse(path)
             .map_err(|refusal| StoreError::Unsupported { location: path.to_owned(), reason: refusal.detail })?;
         self.stores.open(&location)
     }
 
     /// Writes an audit line of background work.
-    fn audit_line(&self, action: Action, outcome: Outcome, catalog: &str, object: Option<&str>, detail: Option<&str>) {
+    pub(crate) fn audit_line(
+        &self,
+        action: Action,
+        outcome: Outcome,
+        catalog: &str,
+        object: Option<&str>,
+        detail: Option<&str>,
+    ) {
         self.audit.record(&Event {
             action,
             outcome,

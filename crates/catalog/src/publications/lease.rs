@@ -34,6 +34,17 @@ pub struct Claim {
     pub committed: SnapshotId,
 }
 
+/// Whether a publication has something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Due {
+    /// The publication.
+    pub publication_id: i64,
+    /// The newest snapshot of its catalog.
+    pub head_snapshot: i64,
+    /// Whether the table may have changed up to there; if not, there is nothing to publish.
+    pub changed: bool,
+}
+
 #[derive(sqlx::FromRow)]
 struct ClaimRow {
     catalog_id: i64,
@@ -157,13 +168,23 @@ impl Catalog {
         Ok(())
     }
 
-    /// The newest snapshots of `catalogs`.
+    /// What there is to do for publications that are read up to the snapshot beside them, in one moment of the database.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn publication_heads(&self, catalogs: &[i64]) -> Result<Vec<(i64, i64)>> {
-        Ok(sqlx::query_as(include_str!("../../sql/publication/heads.sql"))
+    pub async fn publication_due(&self, read: &[(&Claim, SnapshotId)]) -> Result<Vec<Due>> {
+        let (mut ids, mut catalogs, mut tables, mut after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (claim, snapshot) in read {
+            ids.push(claim.id);
+            catalogs.push(claim.catalog.0);
+            tables.push(claim.table.0);
+            after.push(snapshot.0);
+        }
+        Ok(sqlx::query_as(include_str!("../../sql/publication/due.sql"))
+            .bind(ids)
             .bind(catalogs)
+            .bind(tables)
+            .bind(after)
             .fetch_all(self.background_pool())
             .await?)
     }

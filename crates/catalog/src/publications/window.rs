@@ -3,7 +3,9 @@
 use super::lease::Claim;
 use crate::hydration::PendingColumn;
 use crate::{Catalog, Result, tables};
+use chrono::{DateTime, Utc};
 use hoglake_model::SnapshotId;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -36,6 +38,8 @@ pub struct Standing {
 pub struct SnapshotChanges {
     /// The snapshot.
     pub snapshot: SnapshotId,
+    /// When it was made.
+    pub time: Option<DateTime<Utc>>,
     /// The columns as of the snapshot, in order; empty when nothing was appended.
     pub columns: Arc<Vec<PendingColumn>>,
     /// Files that came, by first row id.
@@ -136,6 +140,16 @@ impl Catalog {
     /// # Errors
     /// Any database error.
     pub async fn publication_window(&self, claim: &Claim, from: SnapshotId, to: SnapshotId) -> Result<Window> {
+        self.publication_window_of(claim, from, to, WINDOW_ROWS).await
+    }
+
+    async fn publication_window_of(
+        &self,
+        claim: &Claim,
+        from: SnapshotId,
+        to: SnapshotId,
+        limit: i64,
+    ) -> Result<Window> {
         let begin = "begin isolation level repeatable read read only";
         let mut transaction = self.background_pool().begin_with(begin).await?;
         let (catalog, table) = (claim.catalog.0, claim.table.0);
@@ -152,7 +166,7 @@ impl Catalog {
             .bind(from.0)
             .bind(to.0)
             .bind(&compactions)
-            .bind(WINDOW_ROWS)
+            .bind(limit)
             .fetch_all(&mut *transaction)
             .await?;
         let mut deleted: Vec<DeletedRows> = sqlx::query_as(include_str!("../../sql/publication/deleted.sql"))
@@ -160,43 +174,38 @@ impl Catalog {
             .bind(table)
             .bind(from.0)
             .bind(to.0)
-            .bind(WINDOW_ROWS)
+            .bind(limit)
             .fetch_all(&mut *transaction)
             .await?;
-        let full = |rows: usize| i64::try_from(rows).is_ok_and(|rows| rows == WINDOW_ROWS);
+        let full = |rows: usize| i64::try_from(rows).is_ok_and(|rows| rows == limit);
         let mut end = to.0;
-        if full(appended.len()) || full(deleted.len()) {
-            // the last snapshot of a full answer may lack rows: it is read again, whole, or left to the next window
-            let last = |snapshots: Option<i64>, full: bool| if full { snapshots.unwrap_or(to.0) } else { to.0 };
-            let cut = last(appended.last().map(|f| f.begin_snapshot), full(appended.len()))
-                .min(last(deleted.last().map(|d| d.begin_snapshot), full(deleted.len())));
-            let first = appended.iter().map(|f| f.begin_snapshot).chain(deleted.iter().map(|d| d.begin_snapshot)).min();
-            end = if first < Some(cut) { cut - 1 } else { cut };
-            if first >= Some(cut) {
-                appended = sqlx::query_as(include_str!("../../sql/publication/appended.sql"))
-                    .bind(catalog)
-                    .bind(table)
-                    .bind(from.0)
-                    .bind(cut)
-                    .bind(&compactions)
-                    .bind(i64::MAX)
-                    .fetch_all(&mut *transaction)
-                    .await?;
-                deleted = sqlx::query_as(include_str!("../../sql/publication/deleted.sql"))
-                    .bind(catalog)
-                    .bind(table)
-                    .bind(from.0)
-                    .bind(cut)
-                    .bind(i64::MAX)
-                    .fetch_all(&mut *transaction)
-                    .await?;
+        for (last, full) in [
+            (appended.last().map(|file| file.begin_snapshot), full(appended.len())),
+            (deleted.last().map(|rows| rows.begin_snapshot), full(deleted.len())),
+        ] {
+            if let Some(last) = last.filter(|_| full) {
+                // the last snapshot of a full answer may lack rows: it is left to the next window
+                end = end.min(last - 1);
             }
-            appended.retain(|file| file.begin_snapshot <= end);
-            deleted.retain(|rows| rows.begin_snapshot <= end);
+        }
+        appended.retain(|file| file.begin_snapshot <= end);
+        deleted.retain(|rows| rows.begin_snapshot <= end);
+        if appended.is_empty() && deleted.is_empty() && end < to.0 {
+            // one snapshot alone fills the answer: it is read whole
+            transaction.rollback().await?;
+            return Box::pin(self.publication_window_of(claim, from, SnapshotId(end + 1), i64::MAX)).await;
         }
         let mut snapshots = assemble(appended, deleted);
+        let ids: Vec<i64> = snapshots.iter().map(|changes| changes.snapshot.0).collect();
+        let times: Vec<(i64, DateTime<Utc>)> = sqlx::query_as(include_str!("../../sql/publication/times.sql"))
+            .bind(catalog)
+            .bind(ids)
+            .fetch_all(&mut *transaction)
+            .await?;
+        let times: HashMap<i64, DateTime<Utc>> = times.into_iter().collect();
         let mut known: Option<(i64, Arc<Vec<PendingColumn>>)> = None;
         for changes in &mut snapshots {
+            changes.time = times.get(&changes.snapshot.0).copied();
             if changes.appended.is_empty() {
                 continue;
             }
@@ -215,9 +224,10 @@ impl Catalog {
 }
 
 fn assemble(appended: Vec<AppendedFile>, deleted: Vec<DeletedRows>) -> Vec<SnapshotChanges> {
-    let mut by_snapshot: std::collections::BTreeMap<i64, SnapshotChanges> = std::collections::BTreeMap::new();
+    let mut by_snapshot: BTreeMap<i64, SnapshotChanges> = BTreeMap::new();
     let empty = |snapshot| SnapshotChanges {
         snapshot: SnapshotId(snapshot),
+        time: None,
         columns: Arc::default(),
         appended: Vec::new(),
         deleted: Vec::new(),

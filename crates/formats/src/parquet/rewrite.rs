@@ -16,6 +16,7 @@ mod encode;
 mod input;
 mod merge;
 mod order;
+pub mod rows;
 mod schema;
 mod sink;
 mod spill;

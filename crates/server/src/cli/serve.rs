@@ -12,7 +12,7 @@ use crate::conversion::service::{self, Converter};
 use crate::health::Health;
 use crate::worker::driver::Driver;
 use crate::worker::{self, Worker};
-use crate::{http, logging, metrics, router};
+use crate::{http, logging, metrics, publisher, router};
 use clap::CommandFactory;
 use futures::FutureExt;
 use hoglake_catalog::Catalog;
@@ -136,8 +136,9 @@ impl Server {
         }
         let driver = Driver::start(&app.worker);
         let conversions = service::Driver::start(&app.converter);
+        let publisher = publisher::Driver::start(&app.worker, &app.config.kafka);
         http::serve(listener, router::router(&app), &app.config.http, stop).await;
-        driver.stop().await;
+        tokio::join!(driver.stop(), publisher.stop());
         conversions.stop(app.config.http.shutdown_timeout_ms).await;
         // Accepted commits finish here; a database that hangs must not keep the process for ever.
         if tokio::time::timeout(app.config.http.shutdown_timeout_ms, app.catalog.close()).await.is_err() {

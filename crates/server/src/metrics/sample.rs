@@ -12,6 +12,9 @@ pub async fn sample(catalog: Catalog, interval: Duration) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        if let Err(error) = publications(&catalog).await {
+            tracing::warn!(error = chain(&error), "publications could not be sampled");
+        }
         match catalog.catalog_gauges().await {
             Ok(catalogs) => {
                 for sampled in &catalogs {
@@ -36,7 +39,25 @@ pub async fn sample(catalog: Catalog, interval: Duration) {
     }
 }
 
+/// Every publication, in each of the states that it may be in.
+async fn publications(catalog: &Catalog) -> hoglake_catalog::Result<()> {
+    for sampled in catalog.publication_gauges().await? {
+        let labels = [("catalog", sampled.catalog), ("publication", sampled.name)];
+        gauge!("hoglake_publication_lag_snapshots", &labels).set(sampled.lag.max(0) as f64);
+        gauge!("hoglake_publication_troubled", &labels).set(f64::from(u8::from(sampled.troubled)));
+        for state in ["pending", "active", "halted"] {
+            let [catalog, publication] = labels.clone();
+            let is = f64::from(u8::from(sampled.state == state));
+            gauge!("hoglake_publication_state", &[catalog, publication, ("state", state.to_owned())]).set(is);
+        }
+    }
+    Ok(())
+}
+
 fn describe() {
+    describe_gauge!("hoglake_publication_lag_snapshots", "Snapshots between the offset of a publication and head");
+    describe_gauge!("hoglake_publication_troubled", "Whether a publication has a last error: it waits or is halted");
+    describe_gauge!("hoglake_publication_state", "1 for the state that a publication is in");
     describe_gauge!("hoglake_head_snapshot_id", "Newest snapshot of a catalog");
     describe_gauge!("hoglake_earliest_snapshot_id", "Oldest snapshot of a catalog that can be read: its floor");
     describe_gauge!("hoglake_snapshot_count", "Snapshots of a catalog that can be read");

@@ -1,26 +1,21 @@
 //! Compaction: rewrites groups of small files.
 
 use super::hydrate::columns;
-use super::{Record, Trigger, WorkError, Worker, in_words};
+use super::{Record, Trigger, VectorError, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome};
 use hoglake_catalog::catalogs::CatalogIdentity;
-use hoglake_catalog::compaction::{CLAIM_LEASE, ClaimedGroup, CompactionOutput, PlannedInput, PlannedVector, Verdict};
+use hoglake_catalog::compaction::{CLAIM_LEASE, ClaimedGroup, CompactionOutput, PlannedInput, Verdict};
 use hoglake_catalog::fault;
-use hoglake_formats::deletion_vector::DeletionVector;
 use hoglake_formats::parquet::footer::RegisteredFile;
 use hoglake_formats::parquet::rewrite::{RewriteError, RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
-use hoglake_formats::puffin;
 use hoglake_formats::store::StoreError;
 use hoglake_model::definition::{Direction, NullOrder};
-use object_store::ObjectStoreExt;
 use serde::Serialize;
 use std::future::Future;
 use uuid::Uuid;
 
 /// Groups that are planned beyond those asked for, in the place of groups that turn out not to be possible.
 const SPARE_GROUPS: usize = 16;
-/// Largest deletion vector that is read.
-const MAX_VECTOR_BYTES: u64 = 256 << 20;
 
 /// `CompactionResult` of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -53,8 +48,8 @@ enum GroupError {
     Rewrite(#[from] RewriteError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("deletion vector `{path}`: {reason}")]
-    Vector { path: String, reason: String },
+    #[error(transparent)]
+    Vector(#[from] VectorError),
     #[error("{live} rows should survive, {written} were written; the output is left to cleanup")]
     Count { live: i64, written: i64 },
     #[error(transparent)]
@@ -193,7 +188,7 @@ impl Worker {
 
     async fn rewrite_input(&self, input: &PlannedInput) -> Result<RewriteInput, GroupError> {
         let deletions = match &input.vector {
-            Some(vector) => Some(self.read_vector(vector, input.record_count).await?),
+            Some(vector) => Some(self.read_vector(&vector.path, vector.delete_count, input.record_count).await?),
             None => None,
         };
         Ok(RewriteInput {
@@ -208,28 +203,6 @@ impl Worker {
             deletions,
             names: columns(&input.names),
         })
-    }
-
-    /// Reads a vector and makes sure that it is the one that was registered.
-    async fn read_vector(&self, vector: &PlannedVector, records: i64) -> Result<DeletionVector, GroupError> {
-        let wrong = |reason: String| GroupError::Vector { path: vector.path.clone(), reason };
-        let object = self.object(&vector.path)?;
-        let got = object.store.get(&object.path).await.map_err(|error| object.error(error))?;
-        if got.meta.size > MAX_VECTOR_BYTES {
-            return Err(wrong(format!("{} bytes are more than the {MAX_VECTOR_BYTES} that are read", got.meta.size)));
-        }
-        let bytes = got.bytes().await.map_err(|error| object.error(error))?;
-        let read = puffin::read(&bytes).map_err(|error| wrong(in_words(&error)))?;
-        let cardinality = read.vector.cardinality();
-        if u64::try_from(vector.delete_count) != Ok(cardinality) {
-            return Err(wrong(format!("it deletes {cardinality} rows, {} were registered", vector.delete_count)));
-        }
-        if let Some(last) = read.vector.last()
-            && u64::try_from(records).is_ok_and(|records| last >= records)
-        {
-            return Err(wrong(format!("it deletes row {last} of a file with {records} rows")));
-        }
-        Ok(read.vector)
     }
 
     /// Counts what became of a group, and gives up what is left of it.

@@ -139,7 +139,7 @@ fn wait(attempts: i32) -> Duration {
 }
 
 /// Columns as the codec wants them. One that came after the file's registration gets a name that no file has.
-pub(super) fn columns(pending: &[PendingColumn]) -> Vec<Column> {
+pub(crate) fn columns(pending: &[PendingColumn]) -> Vec<Column> {
     pending
         .iter()
         .map(|column| Column {

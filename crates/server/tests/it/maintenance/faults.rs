@@ -112,7 +112,8 @@ async fn killed_at_every_point_of_compaction() {
 
 #[test]
 fn every_point_belongs_to_a_command() {
-    for point in fault::POINTS {
+    // the server itself comes to those of publications: e2e/test_publication_faults.py
+    for point in fault::POINTS.iter().filter(|point| !point.starts_with("publication.")) {
         command(point);
     }
 }
