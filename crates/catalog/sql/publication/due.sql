@@ -1,7 +1,8 @@
 -- Which publications have something to do, in one moment. Parallel arrays: $1 publication ids bigint[], $2 catalog ids
 -- bigint[], $3 table ids bigint[], $4 snapshots up to which all is read bigint[]. Index probes each: primary keys of
--- catalog and table_identity, data_file_by_begin, delete_file_by_begin. Unchanged: nothing up to head concerns the table.
-select q.publication_id, c.head_snapshot,
+-- catalog and table_identity, data_file_by_begin, delete_file_by_begin. Unchanged: nothing
+-- in (after, head] concerns the table.
+select q.publication_id, q.after, c.head_snapshot,
        c.head_snapshot > q.after and (
          c.earliest_snapshot > q.after
          or exists (select 1 from table_identity i

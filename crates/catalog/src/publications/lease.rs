@@ -39,10 +39,20 @@ pub struct Claim {
 pub struct Due {
     /// The publication.
     pub publication_id: i64,
+    /// The snapshot that was asked about.
+    pub after: i64,
     /// The newest snapshot of its catalog.
     pub head_snapshot: i64,
-    /// Whether the table may have changed up to there; if not, there is nothing to publish.
+    /// Whether the table may have changed in `(after, head_snapshot]`; if not, there is nothing to publish.
     pub changed: bool,
+}
+
+impl Due {
+    /// Whether there is news for somebody who has read up to `read`. An answer about what comes after a later snapshot
+    /// says nothing about what lies between, so it is none.
+    pub const fn is_news(&self, read: i64) -> bool {
+        self.after <= read && read < self.head_snapshot
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -187,5 +197,19 @@ impl Catalog {
             .bind(after)
             .fetch_all(self.background_pool())
             .await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_about_later_snapshots_is_no_news() {
+        let due = |after| Due { publication_id: 1, after, head_snapshot: 9, changed: false };
+        assert!(due(3).is_news(3) && due(3).is_news(8));
+        // read again from an earlier snapshot: what lies before `after` was not looked at
+        assert!(!due(3).is_news(2));
+        assert!(!due(3).is_news(9));
     }
 }

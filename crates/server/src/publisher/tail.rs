@@ -156,7 +156,7 @@ impl Tail {
         loop {
             let due = *self.due.borrow_and_update();
             let read = self.read.load(Ordering::Relaxed);
-            if let Some(due) = due.filter(|due| due.head_snapshot > read)
+            if let Some(due) = due.filter(|due| due.is_news(read))
                 && (due.changed || advanced.is_none_or(|advanced| advanced.elapsed() >= IDLE_ADVANCE))
             {
                 return Ok(due);
