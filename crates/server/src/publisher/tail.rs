@@ -98,24 +98,26 @@ impl Tail {
         let cancelled = self.cancelled.clone();
         let (publisher, claim) = (self.publisher.clone(), self.claim.clone());
         let offset = Offset { publisher: &publisher, claim: &claim, producer: &producer, committed: &committed };
-        let reading = async {
-            let trouble = self.follow(&producer, &under_way, &committed).await;
-            drop(under_way);
-            trouble
-        };
-        let mut acknowledged = std::pin::pin!(offset.follow(&mut acknowledging));
-        let ended = tokio::select! {
-            trouble = reading => {
-                // what is complete and under way still counts, so that it is not sent again
-                tokio::select! {
-                    _ = &mut acknowledged => {}
-                    () = tokio::time::sleep(LAST_WORDS) => {}
-                    () = cancelled.cancelled() => {}
-                }
+        let ended = {
+            let reading = async {
+                let trouble = self.follow(&producer, &under_way, &committed).await;
+                drop(under_way);
                 trouble
+            };
+            let mut acknowledged = std::pin::pin!(offset.follow(&mut acknowledging));
+            tokio::select! {
+                trouble = reading => {
+                    // what is complete and under way still counts, so that it is not sent again
+                    tokio::select! {
+                        _ = &mut acknowledged => {}
+                        () = tokio::time::sleep(LAST_WORDS) => {}
+                        () = cancelled.cancelled() => {}
+                    }
+                    trouble
+                }
+                trouble = &mut acknowledged => trouble,
+                () = cancelled.cancelled() => Trouble::Lost,
             }
-            trouble = &mut acknowledged => trouble,
-            () = cancelled.cancelled() => Trouble::Lost,
         };
         self.claim.committed = SnapshotId(committed.load(Ordering::Relaxed));
         discard(producer);
