@@ -1,11 +1,14 @@
 """Publications against a real broker: the topic, read by a standard consumer, is the table as DuckDB reads it."""
 
 import io
+import os
 import time
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 import puffin
 import samples
@@ -128,7 +131,10 @@ def test_it_begins_where_it_is_told(table, lake, topic, broker):
 
 def test_its_offset_is_its_own(table, lake, topic, broker):
     """It moves over snapshots that do not concern the table, and nobody else moves it."""
-    create(lake, broker, topic, format="json")
+    made = create(lake, broker, topic, format="json")
+    twice = {"name": "p", "namespace": "ns", "table": "t", "sink": made["sink"]}
+    refused(lake.post("publications", json=twice), 409, "already_exists")
+    assert [p["name"] for p in ok(lake.get("publications"))] == ["p"]
     for _ in range(3):
         lake.namespace(f"other{_}")
     shown = wait_published(lake)
@@ -233,13 +239,9 @@ def test_a_schema_that_cannot_be_encoded_halts(catalog, table, lake, topic, brok
 def test_a_record_that_the_topic_refuses_halts(table, lake, broker, name, format_):
     topic = broker.topic(name, 1, max_message_bytes=2000)
     create(lake, broker, topic, format=format_)
-    import os
-
     table.append(pa.table({"id": [1], "note": [os.urandom(20_000).hex()]}, schema=SCHEMA))
     wait_halted(lake, "larger than allowed", "max.message.bytes")
     config = {"max.message.bytes": "1000000"}
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
-
     entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in config.items()]
     admin = broker.admin()
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
@@ -260,8 +262,6 @@ def test_a_vector_that_brings_rows_back_halts(table, lake, topic, broker, delete
 
 
 def test_metrics_tell_of_it(table, lake, topic, broker, server):
-    import httpx
-
     create(lake, broker, topic, format="json")
     table.append(rows(1, 2))
     wait_published(lake)

@@ -97,7 +97,12 @@ impl ClientContext for Context {
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(topic = %self.state.topic, %error, reason, "Kafka client");
-        *self.state.last_seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.chars().take(300).collect());
+        let mut last_seen = self.state.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // that all brokers are down follows from what happened to each, which says more
+        if last_seen.is_none() || error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
+            *last_seen = Some(reason.chars().take(300).collect());
+        }
+        drop(last_seen);
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::Fatal) {
             self.state.fail(&error);
         }

@@ -88,14 +88,18 @@ impl Tail {
 
     /// One attempt, with a client of its own: what the last one left behind is sent again.
     async fn publish(&mut self) -> Trouble {
+        self.read.store(self.claim.committed.0, Ordering::Relaxed);
+        let cancelled = self.cancelled.clone();
+        tokio::select! {
+            idle = self.idle() => if let Err(trouble) = idle { return trouble },
+            () = cancelled.cancelled() => return Trouble::Lost,
+        }
         let producer = match Producer::new(&self.claim.sink, &self.publisher.settings) {
             Ok(producer) => Arc::new(producer),
             Err(trouble) => return trouble,
         };
         let committed = Arc::new(AtomicI64::new(self.claim.committed.0));
-        self.read.store(self.claim.committed.0, Ordering::Relaxed);
         let (under_way, mut acknowledging) = mpsc::channel(SNAPSHOTS_UNDER_WAY);
-        let cancelled = self.cancelled.clone();
         let (publisher, claim) = (self.publisher.clone(), self.claim.clone());
         let offset = Offset { publisher: &publisher, claim: &claim, producer: &producer, committed: &committed };
         let ended = {
@@ -122,6 +126,24 @@ impl Tail {
         self.claim.committed = SnapshotId(committed.load(Ordering::Relaxed));
         discard(producer);
         ended
+    }
+
+    /// Follows head, without a client, until the table may have changed.
+    async fn idle(&mut self) -> Result<(), Trouble> {
+        let mut advanced = None;
+        loop {
+            let due = self.next_due(advanced).await?;
+            if due.changed {
+                return Ok(());
+            }
+            let head = SnapshotId(due.head_snapshot);
+            if !self.publisher.worker.catalog.publication_advance(&self.claim, head).await? {
+                return Err(Trouble::Lost);
+            }
+            self.claim.committed = head;
+            self.read.store(head.0, Ordering::Relaxed);
+            advanced = Some(Instant::now());
+        }
     }
 
     /// Reads and produces, window by window.
