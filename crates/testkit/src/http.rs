@@ -107,9 +107,11 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Status and `error` of a failed request.
+    /// Status and code of a failed request: `error`, or `type` in the words of the conversion contract.
     pub fn failure(&self) -> (u16, String) {
-        (self.status, self.json()["error"].as_str().unwrap_or_default().to_owned())
+        let body = self.json();
+        let code = body["error"].as_str().or(body["type"].as_str());
+        (self.status, code.unwrap_or_default().to_owned())
     }
 }
 
