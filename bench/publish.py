@@ -6,6 +6,8 @@ Needs Java and the jars that `./x setup` fetches, pyarrow and confluent-kafka (b
 import argparse
 import http.client
 import json
+import os
+import random
 import re
 import shutil
 import statistics
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import machine
@@ -21,7 +24,6 @@ import machine
 sys.path.insert(0, str(machine.ROOT / "e2e"))
 
 BARE = machine.TARGET / "release" / "bare-producer"
-NAMES = ["id", "line", "station", "fare", "amount", "at", "note", "flag"]
 COLUMNS = [
     {"name": "id", "type": "long"}, {"name": "line", "type": "string"}, {"name": "station", "type": "string"},
     {"name": "fare", "type": "double"}, {"name": "amount", "type": "decimal", "type_params": {"precision": 12, "scale": 2}},
@@ -30,19 +32,19 @@ COLUMNS = [
 
 
 def rows(count):
-    import numpy as np
     import pyarrow as pa
-    random = np.random.default_rng(7)
-    ids = np.arange(count)
-    words = np.array([f"some words about trip number {i} of the day" for i in range(10_000)])
-    cents = pa.array(random.integers(0, 10**9, count)).cast(pa.decimal128(18, 0))
-    amount = pa.compute.divide(cents, pa.scalar(100).cast(pa.decimal128(3, 0))).cast(pa.decimal128(12, 2), safe=False)
+    random_ = random.Random(7)
+    words = [f"some words about trip number {i} of the day" for i in range(10_000)]
     return pa.table({
-        "id": ids, "line": np.char.add("U", (ids % 9).astype(str)), "station": words[random.integers(0, 500, count)],
-        "fare": random.random(count) * 100, "amount": amount,
-        "at": pa.array(1_700_000_000_000_000 + ids * 1000, pa.timestamp("us", tz="UTC")),
-        "note": words[random.integers(0, 10_000, count)], "flag": ids % 3 == 0,
-    }).select(NAMES)
+        "id": pa.array(range(count), pa.int64()),
+        "line": [f"U{i % 9}" for i in range(count)],
+        "station": [words[random_.randrange(500)] for _ in range(count)],
+        "fare": [random_.random() * 100 for _ in range(count)],
+        "amount": pa.array([Decimal(random_.randrange(10**9)).scaleb(-2) for _ in range(count)], pa.decimal128(12, 2)),
+        "at": pa.array([1_700_000_000_000_000 + i * 1000 for i in range(count)], pa.timestamp("us", tz="UTC")),
+        "note": [words[random_.randrange(10_000)] for _ in range(count)],
+        "flag": [i % 3 == 0 for i in range(count)],
+    })
 
 
 def write(table, path, **options):
@@ -114,16 +116,15 @@ def rates(server, broker, report, folder, count):
 
 
 def memory(server, broker, report, folder):
-    import numpy as np
     import pyarrow as pa
     count = 1 << 20
-    random = np.random.default_rng(1)
-    data = pa.FixedSizeBinaryArray.from_buffers(pa.binary(1024), count, [None, pa.py_buffer(random.bytes(count * 1024))]).cast(pa.binary())
-    table = pa.table({"id": np.arange(count), "data": data})
+    random_bytes = b"".join(os.urandom(1 << 20) for _ in range(1 << 10))
+    data = pa.Array.from_buffers(pa.binary(1024), count, [None, pa.py_buffer(random_bytes)]).cast(pa.binary())
+    table = pa.table({"id": pa.array(range(count), pa.int64()), "data": data})
     server.call("POST", "/catalogs/bench/namespaces/bench/tables",
                 {"name": "large", "columns": [{"name": "id", "type": "long"}, {"name": "data", "type": "binary"}]})
     file = write(table, folder / "large.parquet", row_group_size=count, use_dictionary=False, compression="none")
-    del table, data
+    del table, data, random_bytes
     topic = broker.topic("large", 1)
     publish(server, broker, "large", "large", topic, "arrow_ipc")
     commit(server, "large", file)
