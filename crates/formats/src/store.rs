@@ -17,7 +17,7 @@ pub use roots::Roots;
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
 
 use hoglake_model::{Location, Root};
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, S3CopyIfNotExists};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
@@ -186,6 +186,8 @@ impl Stores {
                     .with_region(if s3.region.is_empty() { "us-east-1" } else { &s3.region })
                     .with_virtual_hosted_style_request(!s3.path_style)
                     .with_client_options(client.with_allow_http(true))
+                    // A copy that does not overwrite: how a large commit gets its name.
+                    .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
                     .with_retry(retry);
                 if let Some(endpoint) = &s3.endpoint {
                     builder = builder.with_endpoint(endpoint);

@@ -23,7 +23,7 @@ pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
 pub use named::{Named, Progress};
 pub use parquet_reader::ParquetObject;
-pub use root::{Listed, TableRoot, footer_record_count};
+pub use root::{Listed, Stage, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;
 pub use source::{BoxFuture, Changes, FileStream, Snapshot, Source};
 pub use target::{Commit, Committed, Files, Loaded, Target};

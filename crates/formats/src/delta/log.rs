@@ -148,8 +148,9 @@ impl Listing {
     }
 }
 
+/// A version; one that nothing can follow is none.
 fn number(text: &str) -> Option<i64> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten().filter(|n| *n < i64::MAX / 2)
 }
 
 /// Lists the log from its last checkpoint and finds the segment of the newest version.

@@ -1,5 +1,6 @@
 //! A Delta table as a [`Target`]: deletion vectors first, then one commit file, put if it does not exist.
 
+mod body;
 mod commit;
 mod definition;
 
@@ -7,7 +8,10 @@ use super::log::{self, Listing, Segment};
 use super::source::{Definition as Current, definition_of};
 use super::{LOG, action, protocol};
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
-use hoglake_model::table::{TableFormat, TableState, Unsupported, Watermark};
+use hoglake_model::table::{FilePath, TableFormat, TableState, Unsupported, Watermark};
+
+/// What is read of a commit in search of its watermark.
+const START_BYTES: u64 = 64 << 10;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -65,10 +69,7 @@ impl DeltaTarget {
         };
         let mut base = Base { version: segment.version, segment, listing, current: None };
         let key = log::commit_key(base.version);
-        let mut watermark = match self.root.get_if_exists(&key).await? {
-            Some(bytes) => newest_watermark(&self.root.spell(&key), &bytes)?,
-            None => None,
-        };
+        let mut watermark = self.newest_watermark(&key).await?;
         if watermark.is_none() {
             let current = definition_of(&self.root, &base.segment).await?;
             watermark = from_properties(|key| protocol::property(&current.metadata, key));
@@ -79,8 +80,28 @@ impl DeltaTarget {
     }
 }
 
+impl DeltaTarget {
+    /// The watermark of a commit. Ours stands at its beginning; only those of others are read whole.
+    async fn newest_watermark(&self, key: &str) -> Result<Option<Watermark>> {
+        let place = self.root.spell(key);
+        let start = match self.root.read(&FilePath::Under(key.into()), Some(0..START_BYTES)).await {
+            Ok(start) => start,
+            Err(e) if e.is_not_found() => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        if (start.len() as u64) < START_BYTES {
+            return watermark_in(&place, &start);
+        }
+        let lines = start.iter().rposition(|b| *b == b'\n').map_or(&[][..], |end| &start[..end]);
+        match watermark_in(&place, lines) {
+            Ok(Some(found)) => Ok(Some(found)),
+            _ => watermark_in(&place, &self.root.get(key).await?),
+        }
+    }
+}
+
 /// The watermark in a commit's tags or in its metadata.
-fn newest_watermark(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
+fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
     for (number, text) in action::lines(place, bytes)? {
         let start = text.get(..16).unwrap_or(text);
         if start.starts_with("{\"add\"") || start.starts_with("{\"remove\"") {

@@ -171,6 +171,9 @@ pub(super) fn millis(instant: &str) -> i64 {
     time.and_utc().timestamp_millis() + fraction
 }
 
+/// The last time that an instant can name: the end of the year 9999.
+pub(super) const LAST_MILLIS: i64 = 253_402_300_799_999;
+
 /// The instant of a time, in UTC.
 pub(super) fn instant(millis: i64) -> String {
     let time = chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default();

@@ -132,7 +132,9 @@ pub(super) fn version_of(key: &str) -> Option<i64> {
         Some(version) => version,
         None => stem.split_once('-').map_or(stem, |(version, _)| version),
     };
-    digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    let number: Option<i64> = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
+    // A version that nothing can follow is none.
+    number.filter(|n| *n < i64::MAX / 2)
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl TableMetadata {
     /// [`Error::Malformed`], or [`Error::UnsupportedSource`] for a format version that does not exist yet.
     pub fn parse(place: &str, bytes: &[u8]) -> Result<Self> {
         use std::io::Read;
-        const MAX_BYTES: u64 = 1 << 30;
+        const MAX_BYTES: u64 = 256 << 20;
         let mut unpacked = Vec::new();
         let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
             let mut reader = flate2::read::MultiGzDecoder::new(bytes).take(MAX_BYTES);
@@ -144,6 +144,17 @@ impl TableMetadata {
     /// The snapshot with this id.
     pub fn snapshot(&self, id: i64) -> Option<&Snapshot> {
         self.snapshots.iter().find(|s| s.snapshot_id == id)
+    }
+
+    /// Whether a number that grows with commits is so high that the next ones have no room; only made-up metadata is.
+    pub fn is_exhausted(&self) -> bool {
+        const ROOM: i64 = 1 << 20;
+        let small = [self.last_column_id, self.last_partition_id.unwrap_or(0).into()]
+            .into_iter()
+            .chain(self.schemas.iter().map(|s| schema_id(s).into()))
+            .chain(self.partition_specs.iter().filter_map(|s| s.get("spec-id").and_then(Json::as_i64)));
+        small.max().is_some_and(|n| n > i64::from(i32::MAX) - ROOM)
+            || [self.last_sequence_number, self.next_row_id.unwrap_or(0)].into_iter().any(|n| n > i64::MAX - ROOM)
     }
 
     /// A property that is a string.

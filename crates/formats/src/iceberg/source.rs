@@ -23,6 +23,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{OnceCell, mpsc};
 
+/// Files handed on together.
+const BATCH_FILES: usize = 2048;
+
 /// The name of the version of a table without any snapshot.
 const EMPTY: &str = "0";
 
@@ -39,7 +42,7 @@ pub struct IcebergOptions {
 /// An Iceberg table that is read.
 ///
 /// # Memory
-/// Some manifests at a time, and all live delete files.
+/// Two manifests at a time as they lie in storage, some thousand of their files, and all live delete files.
 #[derive(Debug)]
 pub struct IcebergSource {
     root: TableRoot,
@@ -287,23 +290,64 @@ impl Head {
         let (head, types) = (Arc::clone(self), Arc::clone(types));
         let work = move || {
             let mut entries = Vec::new();
-            let path = |text: &str| head.paths.map(text);
-            let reader = ManifestReader { types: &types.leaves, specs: &types.specs, path: &path };
-            reader.read(&manifest.path, &manifest, &bytes, |entry| {
+            head.visit(&types, &manifest, &bytes, |entry| {
                 if keep(&entry) {
-                    if entry.encrypted {
-                        return Err(Error::UnsupportedSource {
-                            feature: "encryption".to_owned(),
-                            place: entry.file.path.as_str().to_owned(),
-                            detail: "the file has key metadata; encrypted files cannot be read by other formats"
-                                .to_owned(),
-                        });
-                    }
                     entries.push(entry);
                 }
                 Ok(())
             })?;
             Ok(entries)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
+    }
+
+    /// Visits the entries of a manifest that was read.
+    fn visit(
+        &self,
+        types: &Types,
+        manifest: &ManifestFile,
+        bytes: &[u8],
+        mut visit: impl FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        let path = |text: &str| self.paths.map(text);
+        let reader = ManifestReader { types: &types.leaves, specs: &types.specs, path: &path };
+        reader.read(&manifest.path, manifest, bytes, |entry| {
+            if entry.encrypted && entry.status != Status::Deleted {
+                return Err(Error::UnsupportedSource {
+                    feature: "encryption".to_owned(),
+                    place: entry.file.path.as_str().to_owned(),
+                    detail: "the file has key metadata; encrypted files cannot be read by other formats".to_owned(),
+                });
+            }
+            visit(entry)
+        })
+    }
+
+    /// Sends the live files of a manifest in batches. A receiver that is gone wants no more, which is no error.
+    async fn send(
+        self: Arc<Self>,
+        (types, index): (Arc<Types>, Arc<DeleteIndex>),
+        manifest: ManifestFile,
+        sender: mpsc::Sender<Result<Vec<DataFile>>>,
+    ) -> Result<()> {
+        let bytes = self.root.read(&self.paths.map(&manifest.path)?, None).await?;
+        let work = move || {
+            let mut batch = Vec::with_capacity(BATCH_FILES);
+            let mut wanted = true;
+            self.visit(&types, &manifest, &bytes, |entry| {
+                if wanted && entry.status != Status::Deleted {
+                    batch.push(with_deletes(entry, &index));
+                    if batch.len() == BATCH_FILES {
+                        let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH_FILES));
+                        wanted = sender.blocking_send(Ok(full)).is_ok();
+                    }
+                }
+                Ok(())
+            })?;
+            if wanted && !batch.is_empty() {
+                let _ = sender.blocking_send(Ok(batch));
+            }
+            Ok(())
         };
         tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
     }
@@ -352,17 +396,15 @@ impl Source for IcebergSource {
             // Reading and decoding run beside the target's writing; dropping the stream ends them.
             tokio::spawn(async move {
                 let live = manifests.into_iter().filter(|m| !m.deletes && m.may_be_live());
-                let batches = live.map(|manifest| {
-                    let (head, types, index) = (Arc::clone(&head), Arc::clone(&types), Arc::clone(&index));
-                    async move {
-                        let entries = head.entries(&types, manifest, |e| e.status != Status::Deleted).await?;
-                        Ok(entries.into_iter().map(|e| with_deletes(e, &index)).collect::<Vec<_>>())
+                let shared = (types, index);
+                let sent = live.map(|m| Arc::clone(&head).send(shared.clone(), m, sender.clone()));
+                let mut sent = std::pin::pin!(futures::stream::iter(sent).buffer_unordered(2));
+                while let Some(outcome) = sent.next().await {
+                    if let Err(error) = outcome {
+                        let _ = sender.send(Err(error)).await;
+                        break;
                     }
-                });
-                let mut batches = std::pin::pin!(futures::stream::iter(batches).buffered(2));
-                while let Some(batch) = batches.next().await {
-                    let failed = batch.is_err();
-                    if sender.send(batch).await.is_err() || failed {
+                    if sender.is_closed() {
                         break;
                     }
                 }

@@ -84,6 +84,12 @@ impl IcebergTarget {
                     .to_owned(),
             }]));
         }
+        if let Some(located) = &self.current
+            && located.metadata.is_exhausted()
+        {
+            let detail = "its numbers of columns, sequences, schemas or partition fields leave no room for another";
+            return Err(Error::malformed(self.root.spell(&located.key), detail));
+        }
         Ok(Loaded {
             exists: self.current.is_some(),
             watermark: self.watermark(),

@@ -7,8 +7,8 @@ use futures::{StreamExt, TryStreamExt};
 use hoglake_model::Location;
 use hoglake_model::table::{DataFile, FileFormat, FilePath};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
-use std::sync::Arc;
+use object_store::{GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A table's folder in its store, and the way to files of the table that lie elsewhere.
 #[derive(Debug, Clone)]
@@ -16,6 +16,44 @@ pub struct TableRoot {
     location: Location,
     store: Arc<dyn ObjectStore>,
     stores: Option<Arc<Stores>>,
+}
+
+/// An object that is written in parts.
+#[derive(Debug)]
+pub struct Stage {
+    key: String,
+    place: String,
+    /// Nothing is ever locked; it makes a commit in the making shareable between threads.
+    upload: Mutex<Box<dyn MultipartUpload>>,
+}
+
+impl Stage {
+    /// Appends a part, which should have 5 MiB at least unless it is the last.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn append(&mut self, bytes: Bytes) -> Result<()> {
+        let upload = self.upload.get_mut().unwrap_or_else(PoisonError::into_inner);
+        upload.put_part(bytes.into()).await.map_err(|e| Error::store(&self.place, e))
+    }
+
+    /// Ends the object; its key is for [`TableRoot::publish`].
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn finish(mut self) -> Result<String> {
+        let upload = self.upload.get_mut().unwrap_or_else(PoisonError::into_inner);
+        upload.complete().await.map_err(|e| Error::store(&self.place, e))?;
+        Ok(self.key)
+    }
+
+    /// Takes the parts back. Best effort.
+    pub async fn discard(mut self) {
+        let upload = self.upload.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = upload.abort().await {
+            tracing::debug!(%error, place = self.place, "parts of a failed commit stay behind");
+        }
+    }
 }
 
 /// An object as a listing shows it.
@@ -92,6 +130,34 @@ impl TableRoot {
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
             Err(e) => Err(Error::store(self.spell(key), e)),
         }
+    }
+
+    /// Begins an object that is written in parts, for what is too large to be held in memory.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn stage(&self, key: &str) -> Result<Stage> {
+        let path = self.path(key)?;
+        let upload = self.store.put_multipart(&path).await.map_err(|e| Error::store(self.spell(key), e))?;
+        Ok(Stage { key: key.to_owned(), place: self.spell(key), upload: Mutex::new(upload) })
+    }
+
+    /// Gives a staged object its name; `false` when that exists already, whoever wrote it. The staged object goes.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn publish(&self, staged: &str, key: &str) -> Result<bool> {
+        let copied = match self.store.copy_if_not_exists(&self.path(staged)?, &self.path(key)?).await {
+            Ok(()) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(false),
+            // A store that copies unconditionally only: what was staged is sent once more.
+            Err(object_store::Error::NotSupported { .. } | object_store::Error::NotImplemented { .. }) => {
+                self.put_if_absent(key, self.get(staged).await?).await
+            }
+            Err(e) => Err(Error::store(self.spell(key), e)),
+        };
+        self.delete(staged).await?;
+        copied
     }
 
     /// Writes the object whether it exists or not.

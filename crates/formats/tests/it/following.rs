@@ -230,3 +230,34 @@ async fn a_delta_target_follows_with_checkpoints_and_deletes() {
     let names: Vec<_> = files.keys().map(|p| p.as_str().rsplit('/').next().unwrap().to_owned()).collect();
     assert_eq!(names, ["b.parquet", "f6.parquet"]);
 }
+
+#[tokio::test]
+async fn a_commit_larger_than_memory_allows_is_staged() {
+    const FILES: usize = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    let mut log = Log::new(&table);
+    let long = "x".repeat(900);
+    log.commit(&(0..FILES).map(|n| Log::add(&format!("{n:05}-{long}"))).collect::<Vec<_>>());
+    to_iceberg(plain(&table), Mode::Incremental).await.unwrap();
+    let convert = async |root: TableRoot| {
+        let source = IcebergSource::new(plain(&table), IcebergOptions::default());
+        let mut delta = DeltaTarget::new(root, DeltaTargetOptions::default());
+        sync(&source, &mut delta, &Options::default()).await
+    };
+    // A machine that stops in between leaves no commit, and what it leaves is in nobody's way.
+    for writes in 0..2 {
+        assert!(convert(watched(&Watched::new(writes), &target)).await.is_err());
+        assert!(!target.join("_delta_log/00000000000000000000.json").exists());
+    }
+    convert(plain(&target)).await.unwrap();
+    assert!(std::fs::metadata(target.join("_delta_log/00000000000000000000.json")).unwrap().len() > 16 << 20);
+    let left = std::fs::read_dir(target.join("_delta_log")).unwrap().count();
+    let (_, files) = crate::corpus::live(&DeltaSource::new(plain(&target))).await.unwrap();
+    assert_eq!(files.len(), FILES);
+    // The watermark stands at the beginning of the commit.
+    let store = Watched::new(usize::MAX);
+    assert_eq!(convert(watched(&store, &target)).await.unwrap().plan, Plan::NoChange);
+    assert!(store.taken() <= 3);
+    assert_eq!(std::fs::read_dir(target.join("_delta_log")).unwrap().count(), left);
+}

@@ -1,13 +1,12 @@
 //! Iceberg tables of other engines converted to Delta, read by delta-rs and DuckDB, compared with what was found in the
 //! source by others.
 
-use crate::corpus::{Case, cases, root};
-use crate::judges::see;
-use crate::to_iceberg::copy;
+use crate::corpus::root;
+use crate::judged::Trial;
 use hoglake_formats::delta::{DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource};
-use hoglake_formats::sync::{Error, Options, Outcome, Plan, Report, Result, sync};
-use std::path::{Path, PathBuf};
+use hoglake_formats::sync::{Options, Report, Result, sync};
+use std::path::Path;
 
 async fn convert(table: &Path) -> Result<Report> {
     convert_at(table, None).await
@@ -52,73 +51,16 @@ const EXCEPTIONS: [(&str, &str); 7] = [
 
 #[tokio::test]
 async fn other_engines_see_the_same_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut tables: Vec<(Case, PathBuf)> = Vec::new();
-    let mut failures = Vec::new();
-    let mut refused = Vec::new();
-    for case in cases("iceberg") {
-        if case.expected["expect"] != "read" || EXCEPTIONS.iter().any(|(name, _)| *name == case.name) {
-            continue;
-        }
-        let table = folder.path().join(&case.name);
-        copy(&case.root, &table);
-        match convert(&table).await {
-            Ok(report) => {
-                assert_eq!(report.outcome, Outcome::Committed, "{}", case.name);
-                assert_eq!(convert(&table).await.unwrap().plan, Plan::NoChange, "{}", case.name);
-                tables.push((case, table));
-            }
-            Err(Error::Unsupported(items)) => {
-                assert!(!table.join("_delta_log").exists(), "{}: refused, yet something was written", case.name);
-                refused.push(format!("{}: {}", case.name, items[0]));
-            }
-            Err(e) => failures.push(format!("{}: {e}", case.name)),
-        }
-    }
-    let mut replayed = 0;
-    for case in cases("iceberg") {
-        let table = folder.path().join(format!("{}-followed", case.name));
-        if case.expected["expect"] != "read" || EXCEPTIONS.iter().any(|(name, _)| *name == case.name) {
-            continue;
-        }
-        copy(&case.root, &table);
-        match follow(&table).await {
-            None | Some(Err(Error::Unsupported(_))) => {}
-            Some(Ok(report)) => {
-                replayed += usize::from(report.plan == Plan::Incremental);
-                tables.push((case, table));
-            }
-            Some(Err(e)) => failures.push(format!("{} followed: {e}", case.name)),
-        }
-    }
-    assert!(replayed >= 5, "only {replayed} tables were followed commit by commit");
-    let asked: Vec<_> = tables.iter().map(|(_, table)| ("delta", table.to_str().unwrap().to_owned())).collect();
-    for ((case, table), seen) in tables.iter().zip(see(folder.path(), &asked)) {
-        let mut wrong = Vec::new();
-        if let Some(error) = seen["error"].as_str() {
-            wrong.push(error.to_owned());
-        }
-        for reader in ["delta-rs", "duckdb"] {
-            let rows = seen[reader].as_array().map_or(0, Vec::len);
-            let expected = case.expected["rows"].as_u64().unwrap();
-            if u64::try_from(rows).unwrap() != expected {
-                wrong.push(format!("{reader} sees {rows} rows instead of {expected}"));
-            }
-        }
-        if seen["delta-rs"] != seen["duckdb"] {
-            wrong.push(format!("delta-rs sees {}, DuckDB {}", seen["delta-rs"][0], seen["duckdb"][0]));
-        }
-        wrong.extend(seen["problems"].as_array().into_iter().flatten().map(|p| p.as_str().unwrap().to_owned()));
-        if !wrong.is_empty() {
-            failures.push(format!("{}: {}", table.file_name().unwrap().display(), wrong.join("; ")));
-        }
-    }
-    assert!(
-        failures.is_empty(),
-        "{} of {} tables:\n{}\nrefused:\n{}",
-        failures.len(),
-        tables.len(),
-        failures.join("\n"),
-        refused.join("\n")
-    );
+    let trial = Trial {
+        source: "iceberg",
+        target: "delta",
+        readers: ["delta-rs", "duckdb"],
+        exceptions: &EXCEPTIONS,
+        convert: |table| Box::pin(convert(table)),
+        follow: |table| Box::pin(follow(table)),
+        may_refuse: true,
+        histories: 5,
+        source_is_read: false,
+    };
+    trial.run().await;
 }

@@ -1,12 +1,12 @@
 //! Delta tables of other engines converted to Iceberg, read by PyIceberg and DuckDB, compared with what delta-rs and
 //! DuckDB see in the source.
 
-use crate::corpus::{Case, cases, root};
-use crate::judges::see;
+use crate::corpus::root;
+use crate::judged::Trial;
 use hoglake_formats::delta::DeltaSource;
 use hoglake_formats::iceberg::{IcebergTarget, IcebergTargetOptions};
-use hoglake_formats::sync::{Options, Outcome, Plan, Report, Result, Target, sync};
-use std::path::{Path, PathBuf};
+use hoglake_formats::sync::{Options, Report, Result, Target, sync};
+use std::path::Path;
 
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -60,72 +60,18 @@ async fn follow(table: &Path) -> Option<Result<Report>> {
 
 #[tokio::test]
 async fn other_engines_see_the_same_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut tables: Vec<(Case, PathBuf, String)> = Vec::new();
-    let mut failures = Vec::new();
-    for case in cases("delta") {
-        if case.expected["expect"] != "read" || EXCEPTIONS.iter().any(|(name, _)| *name == case.name) {
-            continue;
-        }
-        let table = folder.path().join(&case.name);
-        copy(&case.root, &table);
-        match convert(&table).await {
-            Ok(report) => {
-                assert_eq!(report.outcome, Outcome::Committed, "{}", case.name);
-                let again = convert(&table).await.unwrap();
-                assert_eq!((again.plan, again.metadata_path.clone()), (Plan::NoChange, report.metadata_path.clone()));
-                tables.push((case, table, report.metadata_path.unwrap()));
-            }
-            Err(e) => failures.push(format!("{}: {e}", case.name)),
-        }
-    }
-    let mut replayed = 0;
-    for case in cases("delta") {
-        let table = folder.path().join(format!("{}-followed", case.name));
-        if case.expected["expect"] != "read" || EXCEPTIONS.iter().any(|(name, _)| *name == case.name) {
-            continue;
-        }
-        copy(&case.root, &table);
-        match follow(&table).await {
-            None => {}
-            Some(Ok(report)) => {
-                replayed += usize::from(report.plan == Plan::Incremental);
-                tables.push((case, table, report.metadata_path.unwrap()));
-            }
-            Some(Err(e)) => failures.push(format!("{} followed: {e}", case.name)),
-        }
-    }
-    assert!(replayed >= 10, "only {replayed} tables were followed commit by commit");
-    let mut asked = Vec::new();
-    for (_, table, metadata) in &tables {
-        asked.push(("delta", table.to_str().unwrap().to_owned()));
-        asked.push(("iceberg", metadata.clone()));
-    }
-    let seen = see(folder.path(), &asked);
-    for ((case, table, _), seen) in tables.iter().zip(seen.chunks(2)) {
-        let [source, target] = seen else { unreachable!() };
-        let mut wrong = Vec::new();
-        if let Some(error) = target["error"].as_str() {
-            wrong.push(error.to_owned());
-        }
-        for reader in ["pyiceberg", "duckdb"] {
-            let rows = target[reader].as_array().map_or(0, Vec::len);
-            let expected = case.expected["rows"].as_u64().unwrap();
-            if u64::try_from(rows).unwrap() != expected {
-                wrong.push(format!("{reader} sees {rows} rows instead of {expected}"));
-            } else if source["delta-rs"].is_array()
-                && target[reader] != source["delta-rs"]
-                && target[reader] != source["duckdb"]
-            {
-                wrong.push(format!("{reader} sees {} instead of {}", target[reader][0], source["delta-rs"][0]));
-            }
-        }
-        wrong.extend(target["problems"].as_array().into_iter().flatten().map(|p| p.as_str().unwrap().to_owned()));
-        if !wrong.is_empty() {
-            failures.push(format!("{}: {}", table.file_name().unwrap().display(), wrong.join("; ")));
-        }
-    }
-    assert!(failures.is_empty(), "{} of {} tables:\n{}", failures.len(), tables.len(), failures.join("\n"));
+    let trial = Trial {
+        source: "delta",
+        target: "iceberg",
+        readers: ["pyiceberg", "duckdb"],
+        exceptions: &EXCEPTIONS,
+        convert: |table| Box::pin(convert(table)),
+        follow: |table| Box::pin(follow(table)),
+        may_refuse: false,
+        histories: 10,
+        source_is_read: true,
+    };
+    trial.run().await;
 }
 
 #[tokio::test]

@@ -61,9 +61,9 @@ def extremes(table):
             yield name, value, sum(v == value for v in values)
 
 
-def duck():
+def duck(more=()):
     connection = duckdb.connect()
-    for name in ("avro", "iceberg", "delta"):
+    for name in (*more, "avro", "iceberg", "delta"):
         package = __import__(f"duckdb_extension_{name}")
         path = f"{package.__path__[0]}/extensions/v{duckdb.__version__}/{name}.duckdb_extension"
         connection.execute(f"load '{path}'")

@@ -5,6 +5,7 @@ use super::super::checkpoint_write;
 use super::super::log::{self, CommitFile};
 use super::super::source::{Definition as Current, DeltaSource, definition_of};
 use super::super::write::{self, Added, Descriptor};
+use super::body::Body;
 use super::definition::Definition;
 use super::{Base, DeltaTarget};
 use crate::deletion_vector::DeletionVector;
@@ -19,7 +20,6 @@ use hoglake_model::table::{
 };
 use serde_json::json;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 
 pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<Committed> {
@@ -42,7 +42,7 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
         data_change,
         now_ms,
         modified_ms: state.version.timestamp_ms,
-        lines: String::new(),
+        body: Body::new(info(target, state, operation, now_ms)),
         stats: String::new(),
         vectors: Vec::new(),
         vector_file: uuid::Uuid::new_v4(),
@@ -55,16 +55,39 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
         // Iceberg files hold their partition columns, so that the layout can do without.
         Err(_) if writing.unwritable && !state.binding.partition_columns_absent && !state.binding.ids_may_be_absent => {
             target.unpartitioned = true;
+            writing.body.discard().await;
             Err(Error::NeedsFull {
                 reason: "a partition value is an empty string, which Delta takes for null".to_owned(),
             })
         }
-        Err(e) => Err(e),
-        Ok(()) => finish(target, writing, state, operation).await,
+        Err(e) => {
+            writing.body.discard().await;
+            Err(e)
+        }
+        Ok(()) => finish(target, writing, state).await,
     }
 }
 
-/// Writes the file actions of the commit into memory.
+/// The first line of the commit. Its tags carry the watermark.
+fn info(target: &DeltaTarget, state: &TableState, operation: Operation, now_ms: i64) -> String {
+    let tags: HashMap<_, _> = to_properties(&state.watermark()).into_iter().collect();
+    let name = match operation {
+        _ if target.base.is_none() => "CREATE TABLE",
+        Operation::Delete => "DELETE",
+        Operation::Replace => "OPTIMIZE",
+        Operation::Append | Operation::Overwrite => "WRITE",
+    };
+    let info = json!({"commitInfo": {
+        "timestamp": now_ms,
+        "operation": name,
+        "operationParameters": {},
+        "engineInfo": concat!("hoglake/", env!("CARGO_PKG_VERSION")),
+        "tags": tags,
+    }});
+    format!("{info}\n")
+}
+
+/// Writes the file actions of the commit.
 async fn fill(
     target: &DeltaTarget,
     writing: &mut Writing,
@@ -85,6 +108,7 @@ async fn fill(
             let restate = writing.definition.restate.take().is_some();
             while let Some(batch) = files.try_next().await? {
                 writing.compare(source, batch, &mut known, restate).await?;
+                writing.body.spill(&target.root).await?;
             }
             writing.drop_unseen(target, &known).await
         }
@@ -132,7 +156,7 @@ struct Writing {
     data_change: bool,
     now_ms: i64,
     modified_ms: i64,
-    lines: String,
+    body: Body,
     stats: String,
     /// The bytes of the commit's deletion vector file.
     vectors: Vec<u8>,
@@ -241,12 +265,12 @@ impl Writing {
                 detail: format!("the file is {:?}; Delta tables hold Parquet", file.format),
             }]));
         }
-        let start = self.lines.len();
+        let start = self.body.lines.len();
         let added =
             Added { file, path, record_count, data_change: self.data_change, modified_ms: self.modified_ms, vector };
-        let written = self.definition.files.add(&mut self.lines, &mut self.stats, &added);
+        let written = self.definition.files.add(&mut self.body.lines, &mut self.stats, &added);
         written.map_err(|column| {
-            self.lines.truncate(start);
+            self.body.lines.truncate(start);
             self.unwritable = true;
             Error::Unsupported(vec![Unsupported {
                 target: TableFormat::Delta,
@@ -274,7 +298,7 @@ impl Writing {
         for removed in &delta.removed {
             let path = self.rebase.map(&removed.path)?;
             let vector = live.get(&path).map(Descriptor::of);
-            write::remove(&mut self.lines, &path, self.now_ms, self.data_change, vector.as_ref());
+            write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, vector.as_ref());
             self.counts.removed += 1;
         }
         let counts = record_counts(source, &delta.added).await?;
@@ -297,7 +321,7 @@ impl Writing {
                 self.add(file, &path, count, old.as_ref())?;
                 continue;
             }
-            write::remove(&mut self.lines, &path, self.now_ms, self.data_change, old.as_ref());
+            write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, old.as_ref());
             let vector = (!rows.is_empty()).then(|| self.vector(&rows));
             self.add(file, &path, count, vector.as_ref())?;
             self.counts.redeleted += 1;
@@ -319,7 +343,6 @@ impl Writing {
             let key = known.key(&path);
             let Some(mark) = known.files.get_mut(&key) else {
                 self.add_with_deletes(source, &file, count).await?;
-                known.files.insert(key, Mark { seen: true, vector: None });
                 self.counts.added += 1;
                 continue;
             };
@@ -341,7 +364,7 @@ impl Writing {
             }
             if !same {
                 let vector = old.as_deref().map(Descriptor::of);
-                write::remove(&mut self.lines, &path, self.now_ms, self.data_change, vector.as_ref());
+                write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, vector.as_ref());
                 self.counts.redeleted += 1;
             }
             let vector = (!rows.is_empty()).then(|| self.vector(&rows));
@@ -366,21 +389,17 @@ impl Writing {
             for file in batch {
                 if known.files.get(&known.key(&file.path)).is_some_and(|m| !m.seen) {
                     let vector = vector_of(&file).as_ref().map(Descriptor::of);
-                    write::remove(&mut self.lines, &file.path, self.now_ms, self.data_change, vector.as_ref());
+                    write::remove(&mut self.body.lines, &file.path, self.now_ms, self.data_change, vector.as_ref());
                     self.counts.removed += 1;
                 }
             }
+            self.body.spill(&target.root).await?;
         }
         Ok(())
     }
 }
 
-async fn finish(
-    target: &mut DeltaTarget,
-    writing: Writing,
-    state: &TableState,
-    operation: Operation,
-) -> Result<Committed> {
+async fn finish(target: &mut DeltaTarget, writing: Writing, state: &TableState) -> Result<Committed> {
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let old_protocol = current.map(|c| &c.protocol);
     let protocol = writing.definition.protocol(old_protocol);
@@ -396,25 +415,10 @@ async fn finish(
     };
     let same = current.is_some_and(|c| c.metadata == metadata && c.protocol == protocol);
     let known = current.and_then(|c| from_properties(|k| super::protocol::property(&c.metadata, k)));
-    if same && writing.lines.is_empty() && known.as_ref() == Some(&state.watermark()) {
+    if same && writing.body.is_empty() && known.as_ref() == Some(&state.watermark()) {
         return Ok(committed(version - 1));
     }
     let mut head = String::new();
-    let tags: HashMap<_, _> = to_properties(&state.watermark()).into_iter().collect();
-    let name = match operation {
-        _ if version == 0 => "CREATE TABLE",
-        Operation::Delete => "DELETE",
-        Operation::Replace => "OPTIMIZE",
-        Operation::Append | Operation::Overwrite => "WRITE",
-    };
-    let info = json!({"commitInfo": {
-        "timestamp": writing.now_ms,
-        "operation": name,
-        "operationParameters": {},
-        "engineInfo": concat!("hoglake/", env!("CARGO_PKG_VERSION")),
-        "tags": tags,
-    }});
-    let _ = writeln!(head, "{info}");
     if old_protocol != Some(&protocol) {
         write::protocol(&mut head, &protocol);
     }
@@ -424,17 +428,16 @@ async fn finish(
         target.root.put_if_absent(&vector_key, writing.vectors.clone()).await?;
     }
     let key = log::commit_key(version);
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(writing.lines.as_bytes());
-    if !target.root.put_if_absent(&key, bytes).await? {
-        if !writing.vectors.is_empty() {
+    let committed = committed(version);
+    let (now_ms, has_vectors) = (writing.now_ms, !writing.vectors.is_empty());
+    if !writing.body.publish(&target.root, &key, &head).await? {
+        if has_vectors {
             target.root.delete(&vector_key).await?;
         }
         return Err(Error::Lost { place: target.root.spell(&key) });
     }
     // Visible from here on.
-    let committed = committed(version);
-    advance(target, version, key, writing.now_ms, protocol, metadata);
+    advance(target, version, key, now_ms, protocol, metadata);
     if version > 0 && version % target.options.checkpoint_interval == 0 {
         checkpoint(target).await;
     }

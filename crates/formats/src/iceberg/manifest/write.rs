@@ -130,13 +130,14 @@ impl ManifestWriter {
         tuple(out, &file.partition, &self.types);
         out.long(i64::try_from(entry.record_count).unwrap_or(i64::MAX));
         out.long(file.size_bytes.and_then(|n| i64::try_from(n).ok()).unwrap_or(0));
-        let columns = &file.columns;
-        counts(out, columns, ids, |c| c.size_bytes);
-        counts(out, columns, ids, |c| c.value_count);
-        counts(out, columns, ids, |c| c.null_count);
-        counts(out, columns, ids, |c| c.nan_count);
-        bounds(out, columns, ids, true);
-        bounds(out, columns, ids, false);
+        // Ids are looked up once a file, not once for each of the six maps.
+        let columns: Vec<Named<'_>> = file.columns.iter().filter_map(|c| Some((target_id(ids, c.field)?, c))).collect();
+        counts(out, &columns, |c| c.size_bytes);
+        counts(out, &columns, |c| c.value_count);
+        counts(out, &columns, |c| c.null_count);
+        counts(out, &columns, |c| c.nan_count);
+        bounds(out, &columns, true);
+        bounds(out, &columns, false);
         if file.split_offsets.is_empty() {
             out.long(0);
         } else {
@@ -186,8 +187,9 @@ impl ManifestWriter {
             let path = || Value::String(entry.referenced.into());
             columns.push(bounds(DELETE_FILE_PATH, path(), path()));
         }
-        bounds(out, &columns, None, true);
-        bounds(out, &columns, None, false);
+        let columns: Vec<Named<'_>> = columns.iter().map(|c| (c.field.0, c)).collect();
+        bounds(out, &columns, true);
+        bounds(out, &columns, false);
         // No split offsets, no equality ids, no sort order.
         (0..3).for_each(|_| out.long(0));
         if version >= 3 {
@@ -224,7 +226,7 @@ impl ManifestWriter {
         out.optional_long(sequences.map(|s| s.1));
         if let Some(count) = usize::try_from(status).ok().and_then(|s| self.counts.get_mut(s)) {
             count.0 += 1;
-            count.1 += i64::try_from(records).unwrap_or(0);
+            count.1 = count.1.saturating_add(i64::try_from(records).unwrap_or(i64::MAX));
         }
         if let (Some((sequence, _)), false) = (sequences, status == 2) {
             self.min_sequence = Some(self.min_sequence.map_or(sequence, |min| min.min(sequence)));
@@ -304,13 +306,11 @@ fn target_id(ids: Option<&HashMap<FieldId, FieldId>>, field: FieldId) -> Option<
     ids.map_or(Some(field.0), |ids| ids.get(&field).map(|id| id.0))
 }
 
-fn counts(
-    out: &mut Vec<u8>,
-    columns: &[ColumnStats],
-    ids: Option<&HashMap<FieldId, FieldId>>,
-    of: impl Fn(&ColumnStats) -> Option<u64>,
-) {
-    let known = || columns.iter().filter_map(|c| Some((target_id(ids, c.field)?, i64::try_from(of(c)?).ok()?)));
+/// A column under the table's id.
+type Named<'a> = (i64, &'a ColumnStats);
+
+fn counts(out: &mut Vec<u8>, columns: &[Named<'_>], of: impl Fn(&ColumnStats) -> Option<u64>) {
+    let known = || columns.iter().filter_map(|(id, c)| Some((*id, i64::try_from(of(c)?).ok()?)));
     let count = known().count();
     if count == 0 {
         out.long(0);
@@ -325,11 +325,11 @@ fn counts(
     out.long(0);
 }
 
-fn bounds(out: &mut Vec<u8>, columns: &[ColumnStats], ids: Option<&HashMap<FieldId, FieldId>>, lower: bool) {
+fn bounds(out: &mut Vec<u8>, columns: &[Named<'_>], lower: bool) {
     let known = || {
-        columns.iter().filter_map(|c| {
+        columns.iter().filter_map(|(id, c)| {
             let bound = if lower { &c.lower } else { &c.upper };
-            Some((target_id(ids, c.field)?, bound.as_ref().filter(|v| !v.is_nan())?))
+            Some((*id, bound.as_ref().filter(|v| !v.is_nan())?))
         })
     };
     let count = known().count();

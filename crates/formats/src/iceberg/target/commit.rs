@@ -198,8 +198,8 @@ impl<'a> Writing<'a> {
         let entry = FileEntry { kind: EntryKind::Added, file: &file, path: &path, record_count };
         writer.data(&entry, self.definition.ids.as_ref());
         self.counts.added += 1;
-        self.counts.added_records += record_count;
-        self.counts.added_bytes += file.size_bytes.unwrap_or(0);
+        self.counts.added_records = self.counts.added_records.saturating_add(record_count);
+        self.counts.added_bytes = self.counts.added_bytes.saturating_add(file.size_bytes.unwrap_or(0));
         if writer.len() >= MANIFEST_BYTES
             && let Some(full) = self.open.remove(&spec_id)
         {

@@ -104,7 +104,7 @@ impl Writing<'_> {
                 EntryKind::Existing { snapshot_id: e.snapshot_id, sequence: e.sequence, file_sequence: e.file_sequence }
             } else {
                 self.counts.removed += 1;
-                self.counts.removed_records += count;
+                self.counts.removed_records = self.counts.removed_records.saturating_add(count);
                 EntryKind::Deleted { sequence: e.sequence, file_sequence: e.file_sequence }
             };
             let path = self.spelling.of_own(&e.file.path);

@@ -168,9 +168,10 @@ impl Writing<'_> {
             let mut next = first;
             for manifest in manifests.iter_mut().filter(|m| !m.deletes && m.first_row_id.is_none()) {
                 manifest.first_row_id = Some(next);
-                next += manifest.added_rows.unwrap_or(0) + manifest.existing_rows.unwrap_or(0);
+                let rows = manifest.added_rows.unwrap_or(0).saturating_add(manifest.existing_rows.unwrap_or(0));
+                next = next.saturating_add(rows);
             }
-            (snapshot.first_row_id, snapshot.added_rows) = (Some(first), Some(next - first));
+            (snapshot.first_row_id, snapshot.added_rows) = (Some(first), Some(next.saturating_sub(first)));
             metadata.next_row_id = Some(next);
         }
         let key = format!("metadata/snap-{}-1-{}.avro", self.snapshot_id, uuid::Uuid::new_v4());
@@ -203,10 +204,11 @@ impl Writing<'_> {
             _ => "overwrite",
         };
         let live = |deletes: bool| manifests.iter().filter(move |m| m.deletes == deletes);
-        let files =
-            |deletes| live(deletes).map(|m| m.added_files.unwrap_or(0) + m.existing_files.unwrap_or(0)).sum::<i64>();
-        let rows =
-            |deletes| live(deletes).map(|m| m.added_rows.unwrap_or(0) + m.existing_rows.unwrap_or(0)).sum::<i64>();
+        let sum = |deletes, of: fn(&ManifestFile) -> [Option<i64>; 2]| {
+            live(deletes).flat_map(of).flatten().fold(0_i64, i64::saturating_add)
+        };
+        let files = |deletes| sum(deletes, |m| [m.added_files, m.existing_files]);
+        let rows = |deletes| sum(deletes, |m| [m.added_rows, m.existing_rows]);
         let mut summary: BTreeMap<String, Json> = BTreeMap::from([
             ("operation".to_owned(), json!(operation)),
             ("total-data-files".to_owned(), json!(files(false).to_string())),

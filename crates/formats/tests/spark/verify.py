@@ -1,10 +1,11 @@
-"""Lets Spark with the Hudi bundle read what hoglake wrote, and compares every row with what pyarrow reads.
+"""Lets Spark with the runtimes of Hudi, Iceberg and Delta read what hoglake wrote.
 
-usage: verify_hudi.py PATH_TO_TO_HUDI PATH_TO_HUDI_BUNDLE_JAR
+verify.py HOGLAKE HUDI_VERSION      the binary, and the version of the Hudi bundle for Spark 3.5 (`./x verify-spark` does it)
 
-Each scenario changes a folder of Parquet files step by step, converts it to Hudi in place after every step, and asks
-Spark for the rows, for count(*) and for the rows of one partition. The Delta tables of the corpus are converted as they
-are, those that hoglake does not refuse, and counted.
+Hudi: a folder of Parquet files is changed step by step and converted in place after every step; Spark's rows, count(*) and
+rows of one partition are compared with what pyarrow reads. Delta tables of the corpus become Hudi and Iceberg, Iceberg
+tables become Delta, those that hoglake does not refuse; rows are compared with what Spark reads from a Delta source, and
+counted where the source is Iceberg, whose paths are of another machine. The packages come from Maven Central by Spark itself.
 """
 
 import json
@@ -21,19 +22,26 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 CORPUS = Path(__file__).resolve().parents[1] / "data" / "corpus"
-DELTA = sorted(p.parent.name for p in (CORPUS / "delta").glob("*/expected.json"))
 
-to_hudi, jar = sys.argv[1:3]
+hoglake, hudi_version = sys.argv[1:3]
+PACKAGES = (
+    f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{hudi_version}",
+    "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.9.2",
+    "io.delta:delta-spark_2.12:3.3.2",
+)
 spark = (
     SparkSession.builder.master("local[1]")
-    .config("spark.jars", jar)
-    .config("spark.driver.extraClassPath", jar)
+    .config("spark.jars.packages", ",".join(PACKAGES))
     .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
     .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-    .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
+    .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension,io.delta.sql.DeltaSparkSessionExtension")
+    .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.driver.bindAddress", "127.0.0.1")
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.shuffle.partitions", "1")
     .config("spark.ui.enabled", "false")
+    .config("spark.driver.memory", "2g")
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("OFF")
@@ -41,8 +49,16 @@ failures = 0
 checks = 0
 
 
-def convert(kind, folder):
-    subprocess.run([to_hudi, kind, str(folder)], check=True, capture_output=True, text=True)
+def convert(source, target, folder, *flags):
+    command = [hoglake, "sync", "--source", source, "--target", target, "--path", str(folder), "--json", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Refused((json.loads(done.stdout)["error"] if done.stdout.startswith("{") else done.stderr).strip())
+    return json.loads(done.stdout)["metadata-path"]
+
+
+class Refused(Exception):
+    pass
 
 
 def load(folder):
@@ -93,6 +109,13 @@ def write(folder, key, start, extra=False):
     os.utime(path, (clock[0], clock[0]))
 
 
+def cases(source, *targets):
+    for case in sorted(p.parent.name for p in (CORPUS / source.lower()).glob("*/expected.json")):
+        if json.loads((CORPUS / source.lower() / case / "expected.json").read_text())["expect"] == "read":
+            yield from ((case, source, target, target.lower()) for target in targets)
+
+
+CASES = [*cases("DELTA", "HUDI", "ICEBERG"), *cases("ICEBERG", "DELTA")]
 clock = [1_700_000_000]
 refused = []
 
@@ -103,40 +126,46 @@ with tempfile.TemporaryDirectory() as work:
         name = (lambda f: f"k=p{len(f) % 3}/{f}") if partitioned else (lambda f: f)
         label = "partitioned" if partitioned else "unpartitioned"
         write(folder, name("a.parquet"), 0)
-        convert("parquet", folder)
+        convert("PARQUET", "HUDI", folder)
         rows_agree(f"{label} first", folder, partitioned)
         write(folder, name("bb.parquet"), 10)
-        convert("parquet", folder)
+        convert("PARQUET", "HUDI", folder)
         rows_agree(f"{label} appended", folder, partitioned)
         (folder / name("a.parquet")).unlink()
-        convert("parquet", folder)
+        convert("PARQUET", "HUDI", folder)
         rows_agree(f"{label} removed", folder, partitioned)
         write(folder, name("a.parquet"), 20)
-        convert("parquet", folder)
+        convert("PARQUET", "HUDI", folder)
         rows_agree(f"{label} came back", folder, partitioned)
         for i in range(40):
             write(folder, name(f"f{i:02}.parquet"), 100 + 10 * i)
-            convert("parquet", folder)
+            convert("PARQUET", "HUDI", folder)
         rows_agree(f"{label} after archiving", folder, partitioned)
         write(folder, name("wider.parquet"), 900, extra=True)
-        convert("parquet", folder)
+        convert("PARQUET", "HUDI", folder)
         check(f"{label} new column: count", 5 * sum(1 for p in folder.rglob("*.parquet")), load(folder).count())
         check(f"{label} new column: sum", 10.0, load(folder).selectExpr("sum(added)").first()[0])
-    for case in DELTA:
-        folder = work / case
-        shutil.copytree(CORPUS / "delta" / case / "table", folder)
+    for case, source, target, reader in CASES:
+        folder = work / f"{case}-{target}"
+        shutil.copytree(CORPUS / source.lower() / case / "table", folder)
+        name = f"{case} from {source} to {target}"
         try:
-            convert("delta", folder)
-        except subprocess.CalledProcessError as error:
-            refused.append(f"{case}: {error.stderr.strip()[:160]}")
+            path = convert(source, target, folder, *(("--on-unsupported-deletes", "materialize") if source == "ICEBERG" else ()))
+        except Refused as error:
+            refused.append(f"{name}: {str(error)[:160]}")
             continue
-        expected = json.loads((CORPUS / "delta" / case / "expected.json").read_text())
+        expected = json.loads((CORPUS / source.lower() / case / "expected.json").read_text())
         try:
-            rows = load(folder).count()
+            frame = load(folder) if target == "HUDI" else spark.read.format(reader).load(path if target == "ICEBERG" else str(folder))
+            check(f"{name}: count", expected["rows"], frame.count())
+            if source == "DELTA" and target == "ICEBERG":
+                truth = spark.read.format("delta").load(str(folder))
+                check(f"{name}: rows", canonical(r.asDict(True) for r in truth.collect()), canonical(r.asDict(True) for r in frame.collect()))
+            elif target == "DELTA":
+                check(f"{name}: all read", expected["rows"], len(frame.collect()))
         except Exception as error:
-            rows = str(error).splitlines()[0]
-        check(f"{case}: count", expected["rows"], rows)
+            check(f"{name}: readable", "yes", str(error).splitlines()[0])
 
 print("refused by hoglake:", *refused, sep="\n  ")
-print(f"hudi {Path(jar).stem}: {checks - failures} passed, {failures} failed")
+print(f"Spark {spark.version}, Hudi {hudi_version}: {checks - failures} passed, {failures} failed")
 sys.exit(1 if failures else 0)

@@ -1,0 +1,66 @@
+//! The lines of a commit: in memory while they are few, in a staged object when there are many.
+
+use super::super::LOG;
+use crate::sync::{Result, Stage, TableRoot};
+
+/// Lines beyond this many bytes leave memory.
+const SPILL: usize = 16 << 20;
+
+/// A commit file in the making.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// `commitInfo`, which stands first: whoever looks for the watermark reads no further.
+    info: String,
+    /// Lines that are still in memory.
+    pub lines: String,
+    staged: Option<Stage>,
+}
+
+impl Body {
+    /// A commit that begins with the line `info`.
+    pub fn new(info: String) -> Self {
+        Self { info, lines: String::new(), staged: None }
+    }
+
+    /// Whether nothing follows the first line.
+    pub fn is_empty(&self) -> bool {
+        self.staged.is_none() && self.lines.is_empty()
+    }
+
+    /// Moves lines out of memory when there are many.
+    pub async fn spill(&mut self, root: &TableRoot) -> Result<()> {
+        if self.lines.len() < SPILL {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let staged = match &mut self.staged {
+            Some(staged) => staged,
+            None => {
+                // No reader of a log knows this kind of name.
+                let staged = root.stage(&format!("{LOG}/{}.json.tmp", uuid::Uuid::new_v4())).await?;
+                let staged = self.staged.insert(staged);
+                staged.append(format!("{}{lines}", self.info).into()).await?;
+                return Ok(());
+            }
+        };
+        staged.append(lines.into()).await
+    }
+
+    /// Creates the commit file, with `definition` among its lines; `false` when somebody else has.
+    pub async fn publish(self, root: &TableRoot, key: &str, definition: &str) -> Result<bool> {
+        match self.staged {
+            None => root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await,
+            Some(mut staged) => {
+                staged.append(format!("{}{definition}", self.lines).into()).await?;
+                root.publish(&staged.finish().await?, key).await
+            }
+        }
+    }
+
+    /// Takes back what was staged.
+    pub async fn discard(self) {
+        if let Some(staged) = self.staged {
+            staged.discard().await;
+        }
+    }
+}

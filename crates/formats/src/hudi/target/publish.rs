@@ -1,0 +1,152 @@
+//! Making a commit visible: pending instant, metadata table, pointer, completed instant.
+
+use super::super::FOLDER;
+use super::super::file_group::EXTERNAL;
+use super::super::metadata_writer::{self, Changes};
+use super::super::properties::Layout;
+use super::super::schema_writer;
+use super::super::timeline::{self, Timeline};
+use super::HudiTarget;
+use super::plan::{Place, Plan};
+use crate::sync::{Error, Result, to_properties};
+use hoglake_model::table::{TableState, Watermark};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+impl HudiTarget {
+    pub(super) fn metadata(&self, state: &TableState, plan: &Plan) -> impl Fn(&str) -> Value + use<> {
+        let mut extra = Map::new();
+        let name = self.existing.as_ref().and_then(|e| e.properties.get("hoodie.table.name")).unwrap_or("table");
+        extra.insert("schema".to_owned(), json!(schema_writer::write(&state.schema, name)));
+        for (key, value) in to_properties(&state.watermark()) {
+            extra.insert(key.to_owned(), json!(value));
+        }
+        let extra = Value::Object(extra);
+        let added: Vec<(Place, u64, u64)> = plan.added.iter().map(|(p, a)| (p.clone(), a.size, a.rows)).collect();
+        let mut replaced: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (partition, name) in &plan.removed {
+            replaced.entry(partition.clone()).or_default().push(name.clone());
+        }
+        move |instant| {
+            let mut stats: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+            for ((partition, name), size, rows) in &added {
+                let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
+                stats.entry(partition.clone()).or_default().push(json!({
+                    "fileId": name, "path": format!("{path}_{instant}{EXTERNAL}"), "partitionPath": partition,
+                    "prevCommit": "null", "numWrites": rows, "numInserts": rows, "numUpdateWrites": 0, "numDeletes": 0,
+                    "totalWriteBytes": size, "fileSizeInBytes": size, "totalWriteErrors": 0,
+                }));
+            }
+            let object = |map: Vec<(String, Value)>| map.into_iter().collect::<Map<_, _>>();
+            let stats = object(stats.into_iter().map(|(k, v)| (k, Value::Array(v))).collect());
+            let replaced = object(replaced.iter().map(|(k, v)| (k.clone(), json!(v))).collect());
+            commit_json(stats, replaced, &extra)(instant)
+        }
+    }
+
+    pub(super) async fn publish(
+        &mut self,
+        millis: i64,
+        plan: &Plan,
+        metadata: impl Fn(&str) -> Value,
+        watermark: Watermark,
+    ) -> Result<String> {
+        let added = plan.added.iter().map(|((partition, name), added)| (partition, name, added.size));
+        let mut changes = Changes::new();
+        for (partition, name, size) in added {
+            // The instant is not known yet; see below.
+            changes.entry(partition.clone()).or_default().insert(name.clone(), Some(size));
+        }
+        let instant = self.publish_changes(millis, &changes, metadata, watermark).await?;
+        if let Some(replaced) = self.existing.as_mut().and_then(|e| e.replaced.as_mut()) {
+            replaced.extend(plan.removed.iter().cloned());
+        }
+        Ok(instant)
+    }
+
+    /// Makes a commit visible: all or nothing.
+    pub(super) async fn publish_changes(
+        &mut self,
+        millis: i64,
+        changes: &Changes,
+        metadata: impl Fn(&str) -> Value,
+        watermark: Watermark,
+    ) -> Result<String> {
+        let Some(last) = self.existing.as_ref().map(|e| e.last.clone()) else {
+            return Err(Error::malformed(self.metadata_path(), "the table was not loaded"));
+        };
+        let mut millis = millis.max(timeline::millis(&last).saturating_add(1));
+        let instant = loop {
+            if millis > timeline::LAST_MILLIS {
+                let detail = format!("{millis} milliseconds since 1970 are no time that an instant can name");
+                return Err(Error::malformed(self.metadata_path(), detail));
+            }
+            let instant = timeline::instant(millis);
+            if instant > last
+                && self.root.put_if_absent(&format!("{FOLDER}/{instant}.replacecommit.requested"), "").await?
+            {
+                break instant;
+            }
+            millis += 1;
+        };
+        let pending = [
+            format!("{FOLDER}/{instant}.replacecommit.requested"),
+            format!("{FOLDER}/{instant}.replacecommit.inflight"),
+        ];
+        self.root.put_if_absent(&pending[1], "").await?;
+        let registered: Changes = changes
+            .iter()
+            .map(|(partition, files)| {
+                let name = |(name, size): (&String, &Option<u64>)| match size {
+                    Some(_) => (format!("{name}_{instant}{EXTERNAL}"), *size),
+                    None => (name.clone(), None),
+                };
+                (partition.clone(), files.iter().map(name).collect())
+            })
+            .collect();
+        let mut written = metadata_writer::append(&self.root, &instant, &registered).await?;
+        let commit = metadata(&instant);
+        let pointer = json!({"instant": instant, "commit": commit}).to_string();
+        let key = format!("{FOLDER}/{}", after(&last));
+        if !self.root.put_if_absent(&key, pointer).await? {
+            written.extend(pending);
+            for key in written {
+                self.root.delete(&key).await?;
+            }
+            return Err(Error::Lost { place: self.root.spell(&key) });
+        }
+        let completed = format!("{instant}.replacecommit");
+        self.root.put(&format!("{FOLDER}/{completed}"), commit.to_string()).await?;
+        if let Some(existing) = &mut self.existing {
+            let known = existing.timeline.completed.iter();
+            let mut names: Vec<(String, i64, u64)> = known
+                .map(|i| (i.key.rsplit('/').next().unwrap_or_default().to_owned(), i.modified_ms, i.size))
+                .collect();
+            names.push((completed, 0, 1));
+            existing.timeline = Timeline::new(FOLDER, names.into_iter(), Layout::One);
+            existing.last.clone_from(&instant);
+            existing.watermark = Some(watermark);
+        }
+        Ok(instant)
+    }
+}
+
+/// The name of the pointer to the commit after `last`.
+pub(super) fn after(last: &str) -> String {
+    format!("hoglake-after-{}", if last.is_empty() { "nothing" } else { last })
+}
+
+pub(super) fn commit_json(
+    stats: Map<String, Value>,
+    replaced: Map<String, Value>,
+    extra: &Value,
+) -> impl Fn(&str) -> Value + use<> {
+    let commit = json!({
+        "partitionToWriteStats": stats,
+        "partitionToReplaceFileIds": replaced,
+        "compacted": false,
+        "extraMetadata": extra,
+        "operationType": "UNKNOWN",
+    });
+    move |_| commit.clone()
+}
