@@ -16,6 +16,7 @@ mod pairs;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
+mod rewrite_encodings;
 mod s3;
 mod seeds;
 mod to_delta;

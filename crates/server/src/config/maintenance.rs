@@ -50,6 +50,9 @@ pub struct MaintenanceConfig {
     /// Memory for sorting and encoding one group; what does not fit is spilled to --temp-dir
     #[arg(long, env = "HOGLAKE_COMPACTION_MEMORY_BYTES", value_name = "BYTES", default_value_t = 256 << 20, value_parser = positive)]
     pub compaction_memory_bytes: usize,
+    /// Zstandard level of merged files, 1 to 22; higher ones are slower and a little smaller
+    #[arg(long, env = "HOGLAKE_COMPACTION_ZSTD_LEVEL", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=22))]
+    pub compaction_zstd_level: i32,
     /// Where temporary files go [default: the system's]
     #[arg(long, env = "HOGLAKE_TEMP_DIR", value_name = "DIR")]
     pub temp_dir: Option<PathBuf>,

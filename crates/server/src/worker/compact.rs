@@ -149,6 +149,7 @@ impl Worker {
             let options = RewriteOptions {
                 memory_bytes: self.settings.compaction_memory_bytes,
                 temp_dir: self.settings.temp_dir(),
+                zstd_level: self.settings.compaction_zstd_level,
                 ..RewriteOptions::default()
             };
             Ok::<_, GroupError>(

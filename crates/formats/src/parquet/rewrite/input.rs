@@ -20,9 +20,10 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::{Encoding, PageType, Type as PhysicalType};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -122,12 +123,19 @@ impl Input {
             .is_some_and(|(leaf, _)| self.parquet().file_metadata().schema_descr().column(leaf).max_def_level() == 0)
     }
 
-    /// Whether the writer of the file encoded live column `index` by dictionary to the end.
+    /// Whether the writer of the file encoded live column `index` by dictionary to the end, and it was worth it.
     pub fn keeps_dictionary(&self, index: usize) -> bool {
         let Some((leaf, _)) = self.columns[index] else { return false };
-        self.parquet().row_groups().iter().all(|group| {
+        let descriptor = self.parquet().file_metadata().schema_descr().column(leaf);
+        let mut dictionary_pays = true;
+        let mut groups = self.parquet().row_groups().iter();
+        let kept = groups.all(|group| {
             let chunk = group.column(leaf);
             let dictionary = |e: Encoding| matches!(e, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
+            // A dictionary of mostly different values is larger than the values themselves.
+            if let Some(plain) = plain_bytes(&descriptor, chunk) {
+                dictionary_pays &= chunk.uncompressed_size() < plain / 4 * 3;
+            }
             match (chunk.page_encoding_stats_mask(), chunk.page_encoding_stats()) {
                 (Some(mask), _) => mask.encodings().all(dictionary),
                 (None, Some(pages)) => {
@@ -136,7 +144,8 @@ impl Input {
                 // Nothing is said: the dictionary page's presence is all there is.
                 (None, None) => chunk.dictionary_page_offset().is_some(),
             }
-        })
+        });
+        kept && dictionary_pays
     }
 
     /// The range of the file's row ids when they ascend through it, as far as its metadata says.
@@ -184,6 +193,20 @@ impl Input {
             .build()?;
         Ok(InputBatches { input: self, target, leaves, reader, position: 0 })
     }
+}
+
+/// Bytes that the values of a chunk would take without any encoding, as far as its metadata says.
+fn plain_bytes(descriptor: &ColumnDescriptor, chunk: &ColumnChunkMetaData) -> Option<i64> {
+    let width = match descriptor.physical_type() {
+        PhysicalType::INT32 | PhysicalType::FLOAT => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => i64::from(descriptor.type_length()),
+        PhysicalType::BYTE_ARRAY => {
+            return chunk.unencoded_byte_array_data_bytes()?.checked_add(chunk.num_values().checked_mul(4)?);
+        }
+        PhysicalType::BOOLEAN | PhysicalType::INT96 => return None,
+    };
+    chunk.num_values().checked_mul(width)
 }
 
 /// The surviving rows of one input, in file order.

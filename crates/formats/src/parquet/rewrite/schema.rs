@@ -93,9 +93,11 @@ fn properties(
         .set_column_encoding(row_id, Encoding::DELTA_BINARY_PACKED);
     for (index, column) in columns.iter().enumerate() {
         // A dictionary that the inputs' writers gave up on would be built and thrown away here, too.
-        if !inputs.iter().any(|input| input.keeps_dictionary(index)) {
-            builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), false);
+        if inputs.iter().any(|input| input.keeps_dictionary(index)) {
+            continue;
         }
+        // Plain values instead: vectorised readers of Iceberg before 1.10 refuse the delta encodings.
+        builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), false);
     }
     Ok(builder.build())
 }
