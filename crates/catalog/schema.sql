@@ -164,7 +164,6 @@ create table file_removal
   last_error text
   settled_at timestamp with time zone
   outcome removal_outcome
-  constraint file_removal_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
   constraint file_removal_pkey PRIMARY KEY (removal_id)
   constraint settled_rows_have_an_outcome CHECK (((settled_at IS NULL) = (outcome IS NULL)))
   CREATE INDEX file_removal_by_catalog ON file_removal USING btree (catalog_id, removal_id)

@@ -6,6 +6,8 @@
 
 mod purge;
 
+pub use purge::PAGE_SETTINGS;
+
 use crate::fault;
 use crate::lock::{begin_locked, move_floor};
 use crate::{Catalog, Result};
@@ -24,11 +26,13 @@ pub struct ExpiryLimits {
     pub page: i64,
     /// How long purging may go on.
     pub budget: Duration,
+    /// Whether to rest after each page for as long as it took, for the sake of whoever commits meanwhile.
+    pub rests: bool,
 }
 
 impl Default for ExpiryLimits {
     fn default() -> Self {
-        Self { batch: 10_000, page: 2_000, budget: Duration::from_secs(30) }
+        Self { batch: 10_000, page: 10_000, budget: Duration::from_secs(30), rests: false }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::commit::write::StatisticsRows;
 use crate::partition_totals::check_scope;
 use crate::{Catalog, Error, Result};
 use hoglake_model::{CatalogId, ColumnStats, ColumnType, FieldId, FileId, Refusal, TableId};
+use sqlx::PgExecutor;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,19 +85,36 @@ struct ColumnRow {
     nullable: bool,
 }
 
-impl ColumnRow {
-    fn column(self) -> Result<PendingColumn> {
-        Ok(PendingColumn {
-            field_id: FieldId(self.field_id),
-            ty: column_type(&self.r#type, self.type_params.as_deref())?,
-            name: self.name,
-            nullable: self.nullable,
-        })
+/// The live columns of tables by table and snapshot, under the names that they had at the snapshot.
+pub(crate) async fn columns_as_named_at(
+    executor: impl PgExecutor<'_>,
+    catalog: CatalogId,
+    pairs: BTreeSet<(i64, i64)>,
+) -> Result<HashMap<(i64, i64), Arc<Vec<PendingColumn>>>> {
+    if pairs.is_empty() {
+        return Ok(HashMap::new());
     }
+    let (tables, snapshots): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
+    let rows: Vec<ColumnRow> = sqlx::query_as(include_str!("../sql/hydration/columns.sql"))
+        .bind(catalog.0)
+        .bind(tables)
+        .bind(snapshots)
+        .fetch_all(executor)
+        .await?;
+    let mut schemas: HashMap<(i64, i64), Vec<PendingColumn>> = HashMap::new();
+    for row in rows {
+        schemas.entry((row.table_id, row.snapshot_id)).or_default().push(PendingColumn {
+            field_id: FieldId(row.field_id),
+            ty: column_type(&row.r#type, row.type_params.as_deref())?,
+            name: row.name,
+            nullable: row.nullable,
+        });
+    }
+    Ok(schemas.into_iter().map(|(key, columns)| (key, Arc::new(columns))).collect())
 }
 
 /// A stored column type.
-pub(crate) fn column_type(literal: &str, params: Option<&str>) -> Result<ColumnType> {
+fn column_type(literal: &str, params: Option<&str>) -> Result<ColumnType> {
     let params =
         params.map(serde_json::from_str).transpose().map_err(|e| Error::Corrupt(format!("type_params: {e}")))?;
     ColumnType::parse(literal, params.as_ref()).map_err(|e| Error::Corrupt(e.to_string()))
@@ -122,23 +140,7 @@ impl Catalog {
             .fetch_all(self.background_pool())
             .await?;
         let pairs: BTreeSet<(i64, i64)> = rows.iter().map(|r| (r.table_id, r.begin_snapshot)).collect();
-        let (tables, snapshots): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
-        let columns: Vec<ColumnRow> = if tables.is_empty() {
-            Vec::new()
-        } else {
-            sqlx::query_as(include_str!("../sql/hydration/columns.sql"))
-                .bind(catalog.0)
-                .bind(tables)
-                .bind(snapshots)
-                .fetch_all(self.background_pool())
-                .await?
-        };
-        let mut schemas: HashMap<(i64, i64), Vec<PendingColumn>> = HashMap::new();
-        for row in columns {
-            schemas.entry((row.table_id, row.snapshot_id)).or_default().push(row.column()?);
-        }
-        let schemas: HashMap<(i64, i64), Arc<Vec<PendingColumn>>> =
-            schemas.into_iter().map(|(key, columns)| (key, Arc::new(columns))).collect();
+        let schemas = columns_as_named_at(self.background_pool(), catalog, pairs).await?;
         Ok(rows
             .into_iter()
             .map(|row| PendingFile {

@@ -12,6 +12,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_conversion", include_str!("../migrations/0004_conversion.sql")),
     ("0005_publications", include_str!("../migrations/0005_publications.sql")),
     ("0006_snapshot_of_catalog", include_str!("../migrations/0006_snapshot_of_catalog.sql")),
+    ("0007_removal_queue", include_str!("../migrations/0007_removal_queue.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

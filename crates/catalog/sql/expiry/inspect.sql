@@ -1,13 +1,16 @@
 -- What decides where the floor may go. $1 catalog_id bigint. Primary key of catalog, snapshot_by_time,
 -- consumer_offset_by_snapshot. One row. An offset on a table whose drop is itself too old to be kept pins nothing.
 -- Of all consumers the slowest is enough, and of the publications, which bind whatever the options say.
-with catalog as materialized (
-  select c.catalog_id, c.head_snapshot, c.earliest_snapshot, c.snapshot_retention_seconds, c.consumer_floor,
-         (select s.snapshot_id from snapshot s
-          where s.catalog_id = c.catalog_id
-            and s.snapshot_time >= clock_timestamp() - make_interval(secs => least(c.snapshot_retention_seconds, 3e9))
-          order by s.snapshot_time, s.snapshot_id limit 1) as first_young
+with bound as materialized (
+  -- a column, not an expression in the condition below: what changes with every row would be no bound of an index scan
+  select c.*, clock_timestamp() - make_interval(secs => least(c.snapshot_retention_seconds, 3e9)) as cutoff
   from catalog c where c.catalog_id = $1
+), catalog as materialized (
+  select b.catalog_id, b.head_snapshot, b.earliest_snapshot, b.snapshot_retention_seconds, b.consumer_floor,
+         (select s.snapshot_id from snapshot s
+          where s.catalog_id = b.catalog_id and s.snapshot_time >= b.cutoff
+          order by s.snapshot_time, s.snapshot_id limit 1) as first_young
+  from bound b
 )
 select c.head_snapshot, c.earliest_snapshot, c.snapshot_retention_seconds, c.consumer_floor, c.first_young,
        slowest.consumer_id as slowest_consumer, slowest.committed_snapshot as slowest_committed,

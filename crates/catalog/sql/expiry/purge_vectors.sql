@@ -6,7 +6,7 @@ with gone as materialized (
   where catalog_id = $1 and end_snapshot <= $2
   order by end_snapshot, delete_file_id limit $3
 ), deleted as (
-  delete from delete_file d using gone where d.catalog_id = $1 and d.delete_file_id = gone.delete_file_id
+  delete from delete_file where catalog_id = $1 and delete_file_id = any(array(select delete_file_id from gone))
 ), queued as (
   insert into file_removal (catalog_id, path, kind, reason)
   select distinct $1::bigint, g.path, 'delete'::removal_kind, 'snapshot_expiry'::removal_reason

@@ -1,7 +1,14 @@
 -- Rows that belong to nothing, or to a table that is gone. A dropped table bounds its rows by its own interval: they may
--- lie there until its drop expires, then none may be left. $1 catalog_id bigint. Reads data_file, delete_file and
--- file_statistics once, the others by key. One row: violations, samples.
-with violation as materialized (
+-- lie there until its drop expires, then none may be left. $1 catalog_id bigint. Reads delete_file once, the primary keys
+-- of file_statistics and data_file once, the others by key: the tables of the files are found by skipping through
+-- data_file_by_begin. One row: violations, samples.
+with recursive owner as (
+  (select table_id from data_file where catalog_id = $1 order by table_id limit 1)
+  union all
+  select (select f.table_id from data_file f where f.catalog_id = $1 and f.table_id > o.table_id
+          order by f.table_id limit 1)
+  from owner o where o.table_id is not null
+), violation as materialized (
   select format('table %s was dropped in snapshot %s, yet it is still called %L', i.table_id, i.dropped_snapshot, v.name)
            as detail
   from table_identity i join table_version v
@@ -26,9 +33,8 @@ with violation as materialized (
   where i.catalog_id = $1 and i.purged
   union all
   select format('data file %s belongs to table %s, which does not exist', f.data_file_id, f.table_id)
-  from data_file f
-  where f.catalog_id = $1
-    and not exists (select from table_identity i where i.catalog_id = $1 and i.table_id = f.table_id)
+  from owner o join data_file f on f.catalog_id = $1 and f.table_id = o.table_id
+  where not exists (select from table_identity i where i.catalog_id = $1 and i.table_id = o.table_id)
   union all
   select format('deletion vector %s belongs to data file %s, which does not exist', d.delete_file_id, d.data_file_id)
   from delete_file d

@@ -1,13 +1,13 @@
 //! Finds groups of small files, in one moment of the database.
 
-use crate::hydration::{PendingColumn, column_type};
+use crate::hydration::{PendingColumn, columns_as_named_at};
 use crate::tables::definition_at;
 use crate::{Catalog, Error, Result};
 use hoglake_model::compaction::{Candidate, Policy, partition_key, plan};
 use hoglake_model::definition::{PartitionField, SortField, TableDefinition};
 use hoglake_model::{CatalogId, FileId, SnapshotId, SpecId, TableId};
 use sqlx::PgConnection;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -121,18 +121,6 @@ struct CandidateRow {
     vector_size_bytes: Option<i64>,
 }
 
-#[derive(sqlx::FromRow)]
-struct ColumnRow {
-    #[expect(dead_code, reason = "one table at a time is asked for")]
-    table_id: i64,
-    snapshot_id: i64,
-    field_id: i64,
-    name: Option<String>,
-    r#type: String,
-    type_params: Option<String>,
-    nullable: bool,
-}
-
 impl Catalog {
     /// Plans up to `max_groups` groups, tables with the most small files first.
     ///
@@ -205,9 +193,9 @@ async fn plan_table(
     let specs = specs(connection, catalog, table.table_id).await?;
     let candidates: Vec<Candidate> = rows.iter().map(|row| candidate(row, &specs, &definition)).collect();
     let groups = plan(&candidates, policy);
-    let snapshots: BTreeSet<i64> =
-        groups.iter().flatten().filter_map(|i| rows.get(*i)).map(|row| row.begin_snapshot).collect();
-    let names = names(connection, catalog, table.table_id, snapshots).await?;
+    let planned = groups.iter().flatten().filter_map(|i| rows.get(*i));
+    let vintages = planned.map(|row| (table.table_id, row.begin_snapshot)).collect();
+    let names = columns_as_named_at(&mut *connection, catalog, vintages).await?;
     let columns = Arc::new(live_columns(&definition)?);
     let order = Arc::new(definition.sort_spec.map(|spec| spec.fields).unwrap_or_default());
     let group = |indices: Vec<usize>| {
@@ -222,7 +210,7 @@ async fn plan_table(
             order: Arc::clone(&order),
             spec: first.spec_id.map(SpecId),
             partition_values: first.partition_values.clone(),
-            inputs: members.into_iter().map(|row| input(row, &names)).collect(),
+            inputs: members.into_iter().map(|row| input(row, table.table_id, &names)).collect(),
         })
     };
     Ok(groups.into_iter().filter_map(group).collect())
@@ -253,7 +241,7 @@ fn candidate(row: &CandidateRow, specs: &HashMap<i64, Vec<PartitionField>>, defi
     }
 }
 
-fn input(row: &CandidateRow, names: &HashMap<i64, Arc<Vec<PendingColumn>>>) -> PlannedInput {
+fn input(row: &CandidateRow, table: i64, names: &HashMap<(i64, i64), Arc<Vec<PendingColumn>>>) -> PlannedInput {
     let vector = match (row.delete_file_id, &row.vector_path, row.delete_count, row.vector_size_bytes) {
         (Some(id), Some(path), Some(delete_count), Some(file_size_bytes)) => {
             Some(PlannedVector { id: FileId(id), path: path.clone(), delete_count, file_size_bytes })
@@ -268,7 +256,7 @@ fn input(row: &CandidateRow, names: &HashMap<i64, Arc<Vec<PendingColumn>>>) -> P
         footer_size: row.footer_size,
         row_id_start: row.row_id_start,
         explicit_row_ids: row.explicit_row_ids,
-        names: names.get(&row.begin_snapshot).cloned().unwrap_or_default(),
+        names: names.get(&(table, row.begin_snapshot)).cloned().unwrap_or_default(),
         vector,
     }
 }
@@ -305,30 +293,4 @@ async fn specs(
         specs.entry(spec).or_default().push(field);
     }
     Ok(specs)
-}
-
-/// The live columns of a table under the names of each of `snapshots`.
-async fn names(
-    connection: &mut PgConnection,
-    catalog: CatalogId,
-    table: i64,
-    snapshots: BTreeSet<i64>,
-) -> Result<HashMap<i64, Arc<Vec<PendingColumn>>>> {
-    let snapshots: Vec<i64> = snapshots.into_iter().collect();
-    let rows: Vec<ColumnRow> = sqlx::query_as(include_str!("../../sql/hydration/columns.sql"))
-        .bind(catalog.0)
-        .bind(vec![table; snapshots.len()])
-        .bind(&snapshots)
-        .fetch_all(connection)
-        .await?;
-    let mut names: HashMap<i64, Vec<PendingColumn>> = HashMap::new();
-    for row in rows {
-        names.entry(row.snapshot_id).or_default().push(PendingColumn {
-            field_id: hoglake_model::FieldId(row.field_id),
-            name: row.name,
-            ty: column_type(&row.r#type, row.type_params.as_deref())?,
-            nullable: row.nullable,
-        });
-    }
-    Ok(names.into_iter().map(|(snapshot, columns)| (snapshot, Arc::new(columns))).collect())
 }

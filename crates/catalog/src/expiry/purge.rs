@@ -28,11 +28,14 @@ struct Page {
 /// hold one of two references to a path must see each other, or neither would queue it.
 const LOCK_NAMESPACE: i64 = 0x0048_6f70;
 
+/// Pages are found by keys: the planner would rather read a large table whole for each of them.
+pub const PAGE_SETTINGS: &str =
+    "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off";
+
 /// The purges in their order, each a statement and the point at which tests kill the process before it commits. Files
 /// go before the snapshots, so that whatever is interrupted is found again by the floor.
 const VECTORS: &str = include_str!("../../sql/expiry/purge_vectors.sql");
 const FILES: &str = include_str!("../../sql/expiry/purge_files.sql");
-const DROPPED: &str = include_str!("../../sql/expiry/purge_dropped_table.sql");
 const SNAPSHOTS: &str = include_str!("../../sql/expiry/purge_snapshots.sql");
 const KEYS: &str = include_str!("../../sql/expiry/purge_keys.sql");
 
@@ -48,19 +51,23 @@ impl Catalog {
             }
         }
         let mut connection = self.background_pool().acquire().await?;
-        let outcome = purge_all(&mut connection, catalog, floor, limits.page, end, &mut purged).await;
+        let outcome = purge_all(&mut connection, catalog, floor, limits, end, &mut purged).await;
         if outcome.is_err() {
             connection.close_on_drop();
         }
         outcome?;
         if purged.data_files + purged.delete_files >= ANALYZE_AFTER {
-            sqlx::raw_sql("analyze file_removal").execute(self.background_pool()).await?;
+            let analyzed = sqlx::query_scalar(include_str!("../../sql/removal/analyzed.sql"));
+            let believed: i64 = analyzed.fetch_one(self.background_pool()).await?;
+            if believed < ANALYZE_AFTER {
+                sqlx::raw_sql("analyze file_removal").execute(self.background_pool()).await?;
+            }
         }
         Ok(purged)
     }
 }
 
-/// Removals queued in one go from which on the planner is told at once. Every commit probes the queue by a plan that is
+/// Removals queued in one go from which on the planner is told at once, unless it knows of as many. Every commit probes the queue by a plan that is
 /// kept until the statistics change; one made while the queue was empty may read all of it.
 const ANALYZE_AFTER: i64 = 5_000;
 
@@ -68,13 +75,13 @@ async fn purge_all(
     connection: &mut PgConnection,
     catalog: CatalogId,
     floor: SnapshotId,
-    rows: i64,
+    limits: ExpiryLimits,
     end: Instant,
     purged: &mut Purged,
 ) -> Result<()> {
     for statement in [VECTORS, FILES] {
         loop {
-            let page = run_page(connection, catalog, statement, floor.0, rows, "expiry.before_files_commit").await?;
+            let page = run_page(connection, catalog, statement, floor, None, limits).await?;
             fault::point("expiry.files_purged");
             if statement == VECTORS {
                 purged.delete_files += page.queued;
@@ -82,7 +89,7 @@ async fn purge_all(
                 purged.data_files += page.queued;
                 purged.delete_files += page.vectors_queued;
             }
-            if page.rows < rows {
+            if page.rows < limits.page {
                 break;
             }
             if Instant::now() >= end {
@@ -91,16 +98,15 @@ async fn purge_all(
             }
         }
     }
-    if !purge_dropped_tables(connection, catalog, floor, rows, end, purged).await? {
+    if !purge_dropped_tables(connection, catalog, floor, limits, end, purged).await? {
         purged.unfinished = true;
         return Ok(());
     }
     for statement in [SNAPSHOTS, KEYS] {
         loop {
-            let page =
-                run_page(connection, catalog, statement, floor.0, rows, "expiry.before_snapshots_commit").await?;
+            let page = run_page(connection, catalog, statement, floor, None, limits).await?;
             fault::point("expiry.snapshots_purged");
-            if page.rows < rows {
+            if page.rows < limits.page {
                 break;
             }
             if Instant::now() >= end {
@@ -120,7 +126,7 @@ async fn purge_dropped_tables(
     connection: &mut PgConnection,
     catalog: CatalogId,
     floor: SnapshotId,
-    rows: i64,
+    limits: ExpiryLimits,
     end: Instant,
     purged: &mut Purged,
 ) -> Result<bool> {
@@ -136,11 +142,11 @@ async fn purge_dropped_tables(
         }
         for table in tables {
             loop {
-                let page = run_page(connection, catalog, DROPPED, table, rows, "expiry.before_files_commit").await?;
+                let page = run_page(connection, catalog, FILES, floor, Some(table), limits).await?;
                 fault::point("expiry.dropped_table_purged");
                 purged.data_files += page.queued;
                 purged.delete_files += page.vectors_queued;
-                if page.rows < rows {
+                if page.rows < limits.page {
                     break;
                 }
                 if Instant::now() >= end {
@@ -164,16 +170,25 @@ async fn run_page(
     connection: &mut PgConnection,
     catalog: CatalogId,
     statement: &'static str,
-    bound: i64,
-    rows: i64,
-    before_commit: &'static str,
+    floor: SnapshotId,
+    dropped_table: Option<i64>,
+    limits: ExpiryLimits,
 ) -> Result<Page, sqlx::Error> {
+    let begun = Instant::now();
     let key = (LOCK_NAMESPACE << 32) | (catalog.0 & 0xffff_ffff);
     // a number only; the lock is a statement of its own, so that the page sees what the page before it did
-    let begin = format!("begin; select pg_advisory_xact_lock({key})");
+    let begin = format!("begin; {PAGE_SETTINGS}; select pg_advisory_xact_lock({key})");
     let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
-    let page = sqlx::query_as(statement).bind(catalog.0).bind(bound).bind(rows).fetch_one(&mut *transaction).await?;
-    fault::point(before_commit);
+    let mut query = sqlx::query_as(statement).bind(catalog.0).bind(floor.0).bind(limits.page);
+    if statement == FILES {
+        query = query.bind(dropped_table);
+    }
+    let page = query.fetch_one(&mut *transaction).await?;
+    let files = matches!(statement, VECTORS | FILES);
+    fault::point(if files { "expiry.before_files_commit" } else { "expiry.before_snapshots_commit" });
     transaction.commit().await?;
+    if limits.rests {
+        tokio::time::sleep(begun.elapsed()).await;
+    }
     Ok(page)
 }

@@ -72,6 +72,44 @@ const UNDER_THE_LOCK: &[Hot] = &[
     hot!("commit/committed", "1, 30000, now(), '700'"),
 ];
 
+/// What background work runs every few seconds, whatever the size of the catalog.
+const MAINTENANCE: &[Hot] = &[
+    hot!("compaction/candidates", "1, 77, 1000000, '{0}', array[md5('')::uuid], 4096"),
+    hot!("compaction/check", "1, 77, '{76,2076}', '{100076,null}'"),
+    hot!("compaction/claim", "1, '00000000-0000-4000-8000-000000000001', 900, '{30001,30002}'"),
+    hot!("compaction/debts", "1, 100"),
+    hot!("compaction/release", "'00000000-0000-4000-8000-000000000001', 77"),
+    hot!("compaction/renew", "'00000000-0000-4000-8000-000000000001', 900, 77"),
+    hot!("compaction/specs", "1, 77"),
+    hot!("compaction/ticket", "77, '00000000-0000-4000-8000-000000000001'"),
+    hot!("expiry/dropped_tables", "1, 1000, 100"),
+    hot!("expiry/inspect", "1"),
+    hot!("hydration/claim", "1, '00000000-0000-4000-8000-000000000001', 300, 1024"),
+    hot!("hydration/columns", "1, '{77,78}', '{19000,19001}'"),
+    hot!("hydration/failures", "1, 20"),
+    hot!("hydration/retry", "1, '00000000-0000-4000-8000-000000000001', '{50,100}', '{5,5}', '{a,b}'"),
+    hot!("lease/acquire", "1, 'expire', '00000000-0000-4000-8000-000000000001', 120"),
+    hot!("maintenance_run/list", "1, null, 100"),
+    hot!("maintenance_run/purge", "1, 86400, 100"),
+    hot!("partition_total/scope", "1, 'ns', 't77'"),
+    hot!("partition_total/state", "1"),
+    hot!("removal/claim", "1, '00000000-0000-4000-8000-000000000001', 900, 0, 1000, '2100-01-01T00:00:00Z'"),
+    hot!("removal/list", "1, null, null, 100"),
+    hot!("removal/purge", "1, 86400, 1000"),
+    hot!("removal/referenced", "'{s3://lake/demo/5,s3://lake/demo/gone5}'"),
+    hot!("removal/release", "'00000000-0000-4000-8000-000000000001', '{5,6}', '{a,b}'"),
+    hot!("removal/settle", "'00000000-0000-4000-8000-000000000001', '{5,6}', '{deleted,absent}'"),
+];
+
+/// Pages of a purge, with the settings of its transactions.
+const PURGES: &[Hot] = &[
+    hot!("expiry/purge_vectors", "1, 1000, 5000"),
+    hot!("expiry/purge_files", "1, 1000, 5000, null"),
+    Hot { name: "expiry/purge_files of a table", ..hot!("expiry/purge_files", "1, 1000, 5000, 77") },
+    hot!("expiry/purge_snapshots", "1, 1000, 5000"),
+    hot!("expiry/purge_keys", "1, 1000, 5000"),
+];
+
 /// A moment is looked up on another path than an id.
 const AT_TIMESTAMP: &str = "1, null, '2026-01-01T00:00:00Z'";
 
@@ -104,26 +142,44 @@ async fn explain(connection: &mut PgConnection, sql: &str, values: &str) -> Stri
     lines.join("\n")
 }
 
-#[tokio::test]
-async fn hot_queries_go_through_indexes() {
-    let lake = Lake::new().await;
-    sqlx::raw_sql(include_str!("plans/seed.sql")).execute(&lake.pool).await.unwrap();
-    let mut connection = lake.pool.acquire().await.unwrap();
-    let version = version(&mut connection).await;
-    let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
-    let moment = Hot { name: "snapshot/resolve at_timestamp", values: AT_TIMESTAMP, ..hot!("snapshot/resolve", "") };
-    let mut problems = Vec::new();
-    let requests = HOT.iter().chain([&moment]).map(|hot| (hot, false));
-    for (hot, under_the_lock) in requests.chain(UNDER_THE_LOCK.iter().map(|hot| (hot, true))) {
-        let connection = if under_the_lock { &mut *committer } else { &mut *connection };
+/// Compares the plans of `statements` with those checked in, and collects what is wrong with them.
+async fn hold(connection: &mut PgConnection, statements: impl Iterator<Item = &Hot>, problems: &mut Vec<String>) {
+    let version = version(connection).await;
+    for hot in statements {
         let plan = explain(connection, hot.sql, hot.values).await;
         if plan.contains("Seq Scan") {
             problems.push(format!("{} reads a whole table:\n{plan}", hot.name));
         }
         if version == 15 {
-            compare(&checked_in("plans", hot.name), hot.name, &plan, &mut problems);
+            compare(&checked_in("plans", hot.name), hot.name, &plan, problems);
         }
     }
+}
+
+#[tokio::test]
+async fn hot_queries_go_through_indexes() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql(include_str!("plans/seed.sql")).execute(&lake.pool).await.unwrap();
+    let mut connection = lake.pool.acquire().await.unwrap();
+    let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
+    let moment = Hot { name: "snapshot/resolve at_timestamp", values: AT_TIMESTAMP, ..hot!("snapshot/resolve", "") };
+    let mut problems = Vec::new();
+    hold(&mut connection, HOT.iter().chain([&moment]), &mut problems).await;
+    hold(&mut committer, UNDER_THE_LOCK.iter(), &mut problems).await;
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[tokio::test]
+async fn maintenance_goes_through_indexes() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql(include_str!("plans/seed.sql")).execute(&lake.pool).await.unwrap();
+    sqlx::raw_sql(include_str!("plans/maintenance.sql")).execute(&lake.pool).await.unwrap();
+    let mut problems = Vec::new();
+    hold(&mut lake.pool.acquire().await.unwrap(), MAINTENANCE.iter(), &mut problems).await;
+    let mut purger = lake.pool.acquire().await.unwrap();
+    let settings = hoglake_catalog::expiry::PAGE_SETTINGS.replace("set local", "set");
+    sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *purger).await.unwrap();
+    hold(&mut purger, PURGES.iter(), &mut problems).await;
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 

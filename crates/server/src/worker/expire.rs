@@ -17,7 +17,7 @@ impl Worker {
         dry_run: bool,
         trigger: Trigger,
     ) -> Result<ExpiryResult, WorkError> {
-        let limits = ExpiryLimits { batch, ..ExpiryLimits::default() };
+        let limits = ExpiryLimits { batch, rests: trigger == Trigger::Timer, ..ExpiryLimits::default() };
         if dry_run {
             return Ok(self.catalog.expire_preview(catalog.id, limits).await?);
         }
