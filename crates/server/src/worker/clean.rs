@@ -12,14 +12,21 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 use uuid::Uuid;
 
-/// Paths that are claimed together: what one bulk deletion takes.
-const CLAIM: i64 = 1_000;
+/// Paths that are claimed together: several bulk deletions, which share the listings that tell what is there.
+const CLAIM: i64 = 50_000;
+/// Paths that a timer claims together. It rests after each claim for as long as that took, for the sake of whoever commits
+/// meanwhile.
+const TIMER_CLAIM: i64 = 4_000;
 /// Objects that are looked for, or deleted one by one, at a time.
 const CONCURRENCY: usize = 64;
 /// From this many objects in a folder on, listing it is cheaper than asking for each.
 const WORTH_LISTING: usize = 32;
+/// Objects of others that a listing may go over for each that it is asked about. A request for one object costs a store
+/// a tenth of a page of a thousand.
+const LISTED_PER_OBJECT: usize = 64;
 
 /// `CleanupResult` of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -56,7 +63,7 @@ impl Worker {
             return self.clean_preview(catalog, batch).await;
         }
         let record = self.record(catalog.id, "cleanup", trigger).await?;
-        let status = self.clean_batch(catalog, batch, &record).await;
+        let status = self.clean_batch(catalog, batch, &record, trigger).await;
         let status = record.finish(status).await?;
         if trigger == Trigger::Timer && status != CleanupStatus::default() {
             let detail = format!(
@@ -87,15 +94,18 @@ impl Worker {
         catalog: &CatalogIdentity,
         batch: i64,
         record: &Record,
+        trigger: Trigger,
     ) -> Result<CleanupStatus, WorkError> {
+        let most = if trigger == Trigger::Timer { TIMER_CLAIM } else { CLAIM };
         let mut status = CleanupStatus::default();
         let sweep_began = self.catalog.database_time().await?;
         let mut left = batch;
         while left > 0 {
+            let begun = Instant::now();
             let request = ClaimRequest {
                 claimant: Uuid::new_v4(),
                 min_age: self.settings.removal_min_age(),
-                limit: left.min(CLAIM),
+                limit: left.min(most),
                 sweep_began,
             };
             let claims = self.catalog.removals_claim(catalog.id, request).await?;
@@ -112,6 +122,9 @@ impl Worker {
                 self.audit_line(Action::CleanupViolation, outcome, &catalog.name, Some(&kept.path), Some(&detail));
             }
             self.delete(catalog, request.claimant, claims.unreferenced, &mut status).await?;
+            if trigger == Trigger::Timer && left > 0 {
+                tokio::time::sleep(begun.elapsed()).await;
+            }
         }
         Ok(status)
     }
@@ -248,7 +261,7 @@ async fn list_range(
         if found.len() == wanted.len() {
             break;
         }
-        if seen > 1_000 + 4 * wanted.len() {
+        if seen > 1_000 + LISTED_PER_OBJECT * wanted.len() {
             return false;
         }
     }
