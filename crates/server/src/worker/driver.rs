@@ -82,9 +82,22 @@ async fn run(worker: Worker, task: Task, interval: Duration, mut stopped: watch:
             () = tokio::time::sleep(interval) => {}
             _ = stopped.wait_for(|stop| *stop) => return,
         }
+        // in a task of its own: a sweep that panics is a failure of that sweep, not the end of the timer
+        let mut turn = tokio::spawn({
+            let worker = worker.clone();
+            async move { sweep(&worker, task).await }
+        });
         tokio::select! {
-            () = sweep(&worker, task) => {}
-            _ = stopped.wait_for(|stop| *stop) => return,
+            ended = &mut turn => {
+                if let Err(error) = ended {
+                    metrics::counter!("hoglake_background_loop_failures_total", "loop" => task.name()).increment(1);
+                    tracing::error!(task = task.name(), %error, "background work panicked; it is tried again");
+                }
+            }
+            _ = stopped.wait_for(|stop| *stop) => {
+                turn.abort();
+                return;
+            }
         }
     }
 }
