@@ -19,10 +19,17 @@ use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::{Catalog, Error};
 use hoglake_formats::store::Stores;
 use indicatif::ProgressBar;
+use remote::Server;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a hydration goes on before its progress is shown.
+const HYDRATION_BITE: Duration = Duration::from_secs(10);
+
+/// Queue entries that are taken before progress is shown: more than timers take, because a larger bite lists less.
+const CLEANUP_BITE: i64 = 100_000;
 
 /// Settings of a maintenance command.
 #[derive(Debug, clap::Args)]
@@ -82,7 +89,7 @@ impl Maintain {
         let json = self.json;
         let outcome = runtime(0)?.block_on(async {
             match &self.server {
-                Some(server) => remote::run(server, self.token.as_ref(), &self, task).await,
+                Some(server) => self.run_there(&Server::new(server, self.token.as_ref())?, task, &bar).await,
                 None => self.run_here(task, &bar).await,
             }
         });
@@ -97,6 +104,23 @@ impl Maintain {
             return Err(Failure::Violations);
         }
         Ok(())
+    }
+
+    async fn run_there(&self, server: &Server, task: Task, bar: &ProgressBar) -> Result<Value, Failure> {
+        let mut total = json!({});
+        loop {
+            let result = remote::run(server, self, task).await?;
+            let more = did_something(task, &result);
+            self.show(bar, task, &mut total, result);
+            if !more || self.batch.is_some() || self.dry_run {
+                return Ok(total);
+            }
+        }
+    }
+
+    fn show(&self, bar: &ProgressBar, task: Task, total: &mut Value, result: Value) {
+        add(total, result);
+        bar.set_message(format!("{task:?} {}: {total}", self.catalog));
     }
 
     async fn run_here(&self, task: Task, bar: &ProgressBar) -> Result<Value, Failure> {
@@ -127,8 +151,7 @@ impl Maintain {
         let mut total = json!({});
         loop {
             let (result, more) = self.step(worker, &catalog, task).await?;
-            add(&mut total, result);
-            bar.set_message(format!("{task:?} {}: {total}", self.catalog));
+            self.show(bar, task, &mut total, result);
             if !more || self.batch.is_some() || self.dry_run {
                 return Ok(total);
             }
@@ -141,34 +164,42 @@ impl Maintain {
         let to_json = |value: Result<Value, serde_json::Error>| {
             value.map_err(|error| WorkError::Catalog(Error::Corrupt(error.to_string())))
         };
-        Ok(match task {
-            Task::Hydrate => {
-                let status = worker.hydrate(catalog, Duration::from_secs(10), Trigger::Request).await?;
-                let more = status.hydrated + status.failed > 0;
-                (to_json(serde_json::to_value(status))?, more)
-            }
+        let mut unfinished = false;
+        let result = match task {
+            Task::Hydrate => serde_json::to_value(worker.hydrate(catalog, HYDRATION_BITE, Trigger::Request).await?),
             Task::Expire => {
                 let batch = self.batch.unwrap_or(settings.expiry_batch);
                 let result = worker.expire(catalog, batch, self.dry_run, Trigger::Request).await?;
-                let more = result.snapshots_expired > 0 || result.unfinished;
-                (to_json(serde_json::to_value(result))?, more)
+                unfinished = result.unfinished;
+                serde_json::to_value(result)
             }
             Task::Clean => {
-                let batch = self.batch.unwrap_or(settings.cleanup_batch);
-                let status = worker.clean(catalog, batch, self.dry_run, Trigger::Request).await?;
-                let more = status.removed + status.missing > 0;
-                (to_json(serde_json::to_value(status))?, more)
+                let batch = self.batch.unwrap_or(CLEANUP_BITE);
+                serde_json::to_value(worker.clean(catalog, batch, self.dry_run, Trigger::Request).await?)
             }
             Task::Compact => {
                 let groups = self.batch.and_then(|b| usize::try_from(b).ok());
                 let groups = groups.unwrap_or(settings.compaction_max_groups_per_run);
-                let status = worker.compact(catalog, groups, self.dry_run, Trigger::Request).await?;
-                let more = status.groups_compacted > 0;
-                (to_json(serde_json::to_value(status))?, more)
+                serde_json::to_value(worker.compact(catalog, groups, self.dry_run, Trigger::Request).await?)
             }
-            Task::Verify => (to_json(serde_json::to_value(worker.verify(catalog, self.deep).await?))?, false),
-        })
+            Task::Verify => serde_json::to_value(worker.verify(catalog, self.deep).await?),
+        };
+        let result = to_json(result)?;
+        let more = did_something(task, &result) || unfinished;
+        Ok((result, more))
     }
+}
+
+/// Whether a bite did something, so that there may be more to do.
+fn did_something(task: Task, result: &Value) -> bool {
+    let counts: &[&str] = match task {
+        Task::Hydrate => &["hydrated", "failed"],
+        Task::Expire => &["snapshots_expired", "data_files_queued", "delete_files_queued"],
+        Task::Clean => &["removed", "missing"],
+        Task::Compact => &["groups_compacted"],
+        Task::Verify => &[],
+    };
+    counts.iter().any(|name| result[name].as_i64().is_some_and(|count| count > 0))
 }
 
 /// Adds the counts of a bite to those before; everything else is the last one's.

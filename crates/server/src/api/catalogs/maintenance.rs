@@ -5,7 +5,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::{Caller, IdempotencyKey, Path, Query};
 use crate::app::App;
 use crate::audit::Action;
-use crate::worker::{Trigger, WorkError};
+use crate::worker::{Trigger, WorkError, Worker};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -53,41 +53,47 @@ pub struct Page {
 }
 
 /// A task of one request: who asked, for what, under which key.
-struct Asked<'a> {
-    app: &'a App,
-    caller: &'a Caller,
-    key: &'a IdempotencyKey,
-    catalog: &'a CatalogIdentity,
+struct Asked {
+    app: App,
+    caller: Caller,
+    key: IdempotencyKey,
     action: Action,
     dry_run: bool,
 }
 
-impl Asked<'_> {
-    /// Does `work` once for its key, with its line in the audit trail. A dry run changes nothing, so that it needs neither.
-    /// Work that has begun is finished, even for a client that has gone.
-    async fn answer<T: Serialize + Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, WorkError>> + Send + 'static,
-    ) -> Result<Response, ApiError> {
-        let key = self.key.of_body(&[])?.filter(|_| !self.dry_run);
+impl Asked {
+    /// Does `work` on a catalog once for its key, with its line in the audit trail. A dry run changes nothing, so that it
+    /// needs neither. Work that has begun is finished, even for a client that has gone.
+    async fn answer<T, F>(
+        self,
+        catalog: &str,
+        work: impl FnOnce(Worker, Arc<CatalogIdentity>) -> F,
+    ) -> Result<Response, ApiError>
+    where
+        T: Serialize + Send + 'static,
+        F: Future<Output = Result<T, WorkError>> + Send + 'static,
+    {
+        let Self { app, caller, key, action, dry_run } = self;
+        let catalog = app.catalog.catalog_find(catalog).await?;
+        let key = key.of_body(&[])?.filter(|_| !dry_run);
         if let Some(key) = &key
-            && let Some(stored) = self.app.catalog.answer_find(self.catalog.id, key).await?
+            && let Some(stored) = app.catalog.answer_find(catalog.id, key).await?
         {
             return Ok(respond(stored));
         }
+        let work = work(app.worker.clone(), Arc::clone(&catalog));
         let result = tokio::spawn(work).await.map_err(ApiError::fault)?.map_err(ApiError::from);
         let body = match &result {
             Ok(result) => Some(serde_json::to_string(result).map_err(ApiError::fault)?),
             Err(_) => None,
         };
-        if !self.dry_run {
-            let (audit, name) = (&self.app.audit, &self.catalog.name);
-            audit.record_result(self.caller, self.action, name, None, body.as_deref(), &result);
+        if !dry_run {
+            app.audit.record_result(&caller, action, &catalog.name, None, body.as_deref(), &result);
         }
         result?;
         let answer = Answer { status: 200, body, snapshot: None, replayed: false };
         if let Some(key) = &key {
-            self.app.catalog.answer_store(self.catalog.id, key, &answer).await?;
+            app.catalog.answer_store(catalog.id, key, &answer).await?;
         }
         Ok(respond(answer))
     }
@@ -102,11 +108,10 @@ pub async fn expire(
     key: IdempotencyKey,
 ) -> Result<Response, ApiError> {
     let batch = check_batch(bounds.batch.unwrap_or(app.worker.settings.expiry_batch))?;
-    let catalog = app.catalog.catalog_find(&catalog).await?;
-    let (action, dry_run) = (Action::Expiry, bounds.dry_run);
-    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
-    let work = async move { worker.expire(&target, batch, dry_run, Trigger::Request).await };
-    Asked { app: &app, caller: &caller, key: &key, catalog: &catalog, action, dry_run }.answer(work).await
+    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
+        worker.expire(&catalog, batch, bounds.dry_run, Trigger::Request).await
+    };
+    Asked { app, caller, key, action: Action::Expiry, dry_run: bounds.dry_run }.answer(&catalog, work).await
 }
 
 /// Merges small files.
@@ -121,11 +126,10 @@ pub async fn compact(
         Some(batch) => usize::try_from(check_batch(batch)?).unwrap_or(usize::MAX),
         None => app.worker.settings.compaction_max_groups_per_run,
     };
-    let catalog = app.catalog.catalog_find(&catalog).await?;
-    let (action, dry_run) = (Action::Compaction, bounds.dry_run);
-    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
-    let work = async move { worker.compact(&target, groups, dry_run, Trigger::Request).await };
-    Asked { app: &app, caller: &caller, key: &key, catalog: &catalog, action, dry_run }.answer(work).await
+    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
+        worker.compact(&catalog, groups, bounds.dry_run, Trigger::Request).await
+    };
+    Asked { app, caller, key, action: Action::Compaction, dry_run: bounds.dry_run }.answer(&catalog, work).await
 }
 
 /// Deletes files that nothing refers to.
@@ -137,11 +141,10 @@ pub async fn cleanup(
     key: IdempotencyKey,
 ) -> Result<Response, ApiError> {
     let batch = check_batch(bounds.batch.unwrap_or(app.worker.settings.cleanup_batch))?;
-    let catalog = app.catalog.catalog_find(&catalog).await?;
-    let (action, dry_run) = (Action::Cleanup, bounds.dry_run);
-    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
-    let work = async move { worker.clean(&target, batch, dry_run, Trigger::Request).await };
-    Asked { app: &app, caller: &caller, key: &key, catalog: &catalog, action, dry_run }.answer(work).await
+    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
+        worker.clean(&catalog, batch, bounds.dry_run, Trigger::Request).await
+    };
+    Asked { app, caller, key, action: Action::Cleanup, dry_run: bounds.dry_run }.answer(&catalog, work).await
 }
 
 /// Checks the invariants.
@@ -179,15 +182,12 @@ pub async fn rehydrate(
     if scope.namespace.is_some() != scope.table.is_some() {
         return Err(Refusal::validation("`namespace` and `table` belong together: give both, or neither").into());
     }
-    let catalog = app.catalog.catalog_find(&catalog).await?;
-    let (store, name) = (app.catalog.clone(), catalog.name.clone());
-    let work = async move {
-        let requeued = store.rehydrate(&name, scope.namespace.as_deref(), scope.table.as_deref()).await?;
+    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
+        let (namespace, table) = (scope.namespace.as_deref(), scope.table.as_deref());
+        let requeued = worker.catalog.rehydrate(&catalog.name, namespace, table).await?;
         Ok::<_, WorkError>(Requeued { requeued })
     };
-    let asked =
-        Asked { app: &app, caller: &caller, key: &key, catalog: &catalog, action: Action::Rehydrate, dry_run: false };
-    asked.answer(work).await
+    Asked { app, caller, key, action: Action::Rehydrate, dry_run: false }.answer(&catalog, work).await
 }
 
 /// Lists the removal ledger.

@@ -51,8 +51,8 @@ impl Server {
     }
 }
 
-/// Asks `server` to do `task`, and gives its answer.
-pub(super) async fn run(server: &str, token: Option<&Secret>, asked: &Maintain, task: Task) -> Result<Value, Failure> {
+/// Asks `server` for one bite of `task`, and gives its answer.
+pub(super) async fn run(server: &Server, asked: &Maintain, task: Task) -> Result<Value, Failure> {
     // the server hydrates by itself; what can be asked for is another try of what failed
     let operation = match task {
         Task::Hydrate => "rehydrate",
@@ -72,7 +72,6 @@ pub(super) async fn run(server: &str, token: Option<&Secret>, asked: &Maintain, 
         query.push("deep=true".to_owned());
     }
     let query = format!("?{}", query.join("&"));
-    let server = Server::new(server, token)?;
     let response = server.ask(Method::POST, &["catalogs", &asked.catalog, "maintenance", operation], &query).await?;
     response.json().await.map_err(|error| server.failed(error))
 }

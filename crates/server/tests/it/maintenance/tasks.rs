@@ -207,3 +207,51 @@ async fn commands_do_the_same_with_json_and_exit_codes() {
     assert_eq!(unknown.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("catalog `nope` does not exist"), "{unknown:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_ask_a_server_to_do_the_same() {
+    let lake = five_files().await;
+    lake.worker.hydrate(&lake.catalog, FOREVER, Trigger::Request).await.unwrap();
+    let before = lake.rows_at(lake.head().await).await;
+    let server = server(&lake).await;
+    let url = format!("http://{}/", server.address());
+    let run = |command: &str, extra: &[&str]| {
+        // no database is named: everything goes through the server
+        let mut command = ServerCommand::new(command).env("HOGLAKE_SERVER", &url);
+        for argument in ["demo", "--json"].iter().chain(extra) {
+            command = command.arg(argument);
+        }
+        tokio::task::block_in_place(|| command.output())
+    };
+    let json = |output: &std::process::Output| -> Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    assert_eq!(json(&run("hydrate", &[])), serde_json::json!({"requeued": 0}));
+    assert_eq!(json(&run("compact", &["--dry-run"]))["groups_compacted"], 1);
+    assert_eq!(lake.number("select count(*) from data_file where explicit_row_ids").await, 0);
+    assert_eq!(json(&run("compact", &[]))["files_in"], 5);
+    lake.age(0).await;
+    // one snapshot at a time on request, otherwise until nothing is left
+    assert_eq!(json(&run("expire", &["--batch", "1"]))["snapshots_expired"], 1);
+    let expired = json(&run("expire", &[]));
+    let head = lake.head().await;
+    assert_eq!(
+        (&expired["snapshots_expired"], &expired["new_earliest_snapshot_id"]),
+        (&(head - 1).into(), &head.into())
+    );
+    assert_eq!(json(&run("clean", &["--batch", "2"]))["removed"], 2);
+    assert_eq!(json(&run("clean", &[]))["removed"], 4);
+    let verified = run("verify", &["--deep"]);
+    assert_eq!((verified.status.code(), json(&verified)["checks"].as_array().unwrap().len()), (Some(0), 8));
+    assert_eq!(lake.rows_at(head).await, before);
+    lake.execute("insert into file_removal (catalog_id, path, kind, reason) select 1, path, 'data', 'snapshot_expiry' from data_file").await;
+    assert_eq!(run("verify", &[]).status.code(), Some(3));
+    let unknown = ServerCommand::new("verify").arg("nope").arg("--server").arg(&url);
+    let unknown = tokio::task::block_in_place(|| unknown.output());
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("catalog `nope` does not exist"), "{unknown:?}");
+    let nobody = ServerCommand::new("verify").arg("demo").arg("--server").arg("http://127.0.0.1:9");
+    let nobody = tokio::task::block_in_place(|| nobody.output());
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("does not answer (--server)"), "{nobody:?}");
+}
