@@ -1,7 +1,9 @@
 """Maintenance as an operator sees it: files written by pyhoglake, rewritten by the server, read back by two engines."""
 
 import json
+import re
 import time
+import uuid
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +14,7 @@ from pyhoglake import ExpiredError, ops
 import puffin
 import samples
 from lake import Lake, ok, refused
-from readers import ROW_ID, key, multiset, with_arrow
+from readers import ROW_ID, key, multiset, read, with_arrow
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
@@ -98,6 +100,72 @@ def test_every_type_survives_compaction(catalog, lake, filesystem):
     assert result["groups_compacted"] == 1, result
     rows = with_arrow(table, filesystem)
     assert multiset(rows, row_ids=False) == multiset(data.to_pylist() * 6, row_ids=False)
+
+
+def test_compacted_files_read_the_same_in_both_engines(catalog, lake, filesystem, duck):
+    """Every type, deleted rows, a sort order, files of three vintages: row by row, row ids included, twice over."""
+    table = catalog.create_namespace("ns").create_table("t", samples.SCHEMA)
+    data = samples.table()
+    order = [{"source_field_id": 2, "direction": "desc", "null_order": "nulls_last"}]
+    ok(lake.api.post(lake.table_url("t", "alter"), json={"ops": [{"op": "set_sort_order", "sort_fields": order}]}))
+    for _ in range(3):
+        table.append(data)
+    table.alter([ops.drop_column("c_boolean"), ops.add_column("c_late", "int")])
+    later = data.drop_columns(["c_boolean"])
+    late = pa.array(range(data.num_rows), pa.int32())
+    table.append(later.append_column("c_late", late))
+    table.alter([ops.promote_column("c_late", "long"), ops.promote_column("c_float", "double")])
+    wider = later.set_column(
+        later.schema.get_field_index("c_float"), "c_float", later.column("c_float").cast(pa.float64())
+    )
+    table.append(wider.append_column("c_late", late.cast(pa.int64())))
+    for file, gone in zip(table.files()[1:3], ([0], [0, 1])):
+        raw = puffin.file(gone, file.path)
+        vector = lake.vector(file.data_file_id, len(gone), file_size_bytes=len(raw))
+        with filesystem.open_output_stream(key(vector["path"])) as stream:
+            stream.write(raw)
+        lake.delete_rows(vector)
+    wanted = multiset(read(table, filesystem, duck))
+    assert len(wanted) == 5 * data.num_rows - 3
+
+    def compacted() -> list[dict]:
+        """The rows of the one file, by DuckDB and by pyarrow, with the row ids that it carries."""
+        (file,) = table.files()
+        names = {c.field_id: c.name for c in table.info().columns} | {2147483646: ROW_ID}
+        arrow = pq.read_table(key(file.path), filesystem=filesystem)
+        assert arrow.schema.names[-1] == "_hog_row_id"
+        ids = [int(f.metadata[b"PARQUET:field_id"]) for f in arrow.schema]
+        arrow = arrow.rename_columns([names[field] for field in ids])
+        theirs = duck.execute(f"SELECT * FROM read_parquet('{file.path}')").to_arrow_table().rename_columns(arrow.schema.names)
+        ints = arrow.column("c_int").to_pylist()
+        assert ints == sorted(ints, key=lambda v: (v is None, -(v or 0))), "in the table's order"
+        by_arrow, by_duck = (
+            multiset([row | {"c_uuid": plain(row["c_uuid"])} for row in read.to_pylist()]) for read in (arrow, theirs)
+        )
+        assert by_arrow == by_duck
+        return by_arrow
+
+    assert compact(lake, batch=10)["files_in"] == 5
+    assert compacted() == wanted
+    for _ in range(4):
+        table.append(wider.append_column("c_late", late.cast(pa.int64())).slice(0, 1))
+    wanted = multiset(read_all(table, filesystem))
+    assert compact(lake, batch=10)["files_in"] == 5, "a file that has row ids of its own, and four that have none"
+    assert compacted() == wanted
+
+
+def plain(value):
+    """The sixteen bytes of a UUID, however a reader shows it; anything else as it is."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", value):
+        value = uuid.UUID(value)
+    return getattr(value, "bytes", value)
+
+
+def read_all(table, filesystem) -> list[dict]:
+    """The live rows of files with and without row ids of their own, by column name."""
+    names = [c.name for c in table.info().columns]
+    rows = rows_with_ids(table, filesystem)
+    return [dict(zip(names, map(plain, row))) | {ROW_ID: row_id} for row_id, row in rows.items()]
 
 
 def test_deferred_statistics_arrive(table, lake):

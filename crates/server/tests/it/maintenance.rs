@@ -3,5 +3,7 @@
 mod faults;
 mod histories;
 pub mod lake;
+mod object_store;
+mod on_s3;
 mod sharing;
 mod tasks;

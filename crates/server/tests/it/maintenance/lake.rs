@@ -1,7 +1,9 @@
-//! A catalog over a folder of this machine, with a worker in this process.
+//! A catalog over a folder of this machine or an S3 endpoint, with a worker in this process.
 
+use super::object_store::ObjectStore;
 use crate::stage;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use clap::Parser;
 use hoglake_catalog::catalogs::{CatalogIdentity, CreateCatalog};
@@ -9,6 +11,7 @@ use hoglake_catalog::{Catalog, Options};
 use hoglake_formats::deletion_vector::DeletionVector;
 use hoglake_formats::puffin;
 use hoglake_formats::store::{S3Config, Secret, StoreConfig, Stores};
+use hoglake_model::alter::AlterRequest;
 use hoglake_model::commit::{CommitRequest, DeleteFileRegistration, FileRegistration, TableAppend, TableDeletes};
 use hoglake_server::audit::Audit;
 use hoglake_server::config::log::AuditPlace;
@@ -23,8 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Row id, `id`, `name`.
-pub type Row = (i64, i64, Option<String>);
+/// Row id, and the values that are not null by field id.
+pub type Row = (i64, BTreeMap<i64, String>);
 
 pub struct Lake {
     pub worker: Worker,
@@ -32,6 +35,10 @@ pub struct Lake {
     pub pool: PgPool,
     pub folder: TempDir,
     pub database: TestDatabase,
+    /// Where the objects are, unless they are files.
+    pub store: Option<ObjectStore>,
+    /// Columns that were added: field id, name, whether they are long by now.
+    pub added: Vec<(i64, String, bool)>,
     written: usize,
 }
 
@@ -47,13 +54,27 @@ type VisibleFile = (String, i64, bool, Option<String>);
 impl Lake {
     /// Catalog `demo` with `ns.t`: columns 1 `id` long, 2 `name` string, sorted by name when `sorted`.
     pub async fn new(sorted: bool) -> Self {
-        let database = stage::database().await;
+        Self::make(sorted, tempfile::tempdir().unwrap(), None).await
+    }
+
+    /// The same with its objects behind an S3 endpoint.
+    pub async fn on_s3(sorted: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let store = ObjectStore::start(folder.path()).await;
+        Self::make(sorted, folder, Some(store)).await
+    }
+
+    async fn make(sorted: bool, folder: TempDir, objects: Option<ObjectStore>) -> Self {
+        let database = stage::database().await;
         let mut options = Options::new(database.url());
         options.compaction_target_bytes = 1 << 20;
         let pool = PgPool::connect_lazy_with(options.connect_options().unwrap());
         let store = Catalog::open(options).unwrap();
-        let create = serde_json::json!({"name": "demo", "data_path": folder.path().join("lake").to_str().unwrap()});
+        let data_path = match &objects {
+            Some(_) => "s3://lake/demo".to_owned(),
+            None => folder.path().join("lake").to_str().unwrap().to_owned(),
+        };
+        let create = serde_json::json!({"name": "demo", "data_path": data_path});
         let create: CreateCatalog = serde_json::from_value(create).unwrap();
         store.catalog_create(create, None).await.unwrap();
         let ddl = store.ddl(hoglake_model::CatalogId(1), None, move |ddl| {
@@ -88,40 +109,75 @@ impl Lake {
         settings.temp_dir = Some(folder.path().to_owned());
         let worker = Worker::new(Parts {
             catalog: store.clone(),
-            stores: Arc::new(Stores::new(stores())),
-            audit: Audit::open(&AuditPlace::Off).unwrap(),
+            stores: Arc::new(Stores::new(stores(objects.as_ref()))),
+            audit: Audit::open(&AuditPlace::File(folder.path().join("audit.jsonl"))).unwrap(),
             settings,
         });
         let catalog = store.catalog_find("demo").await.unwrap();
-        Self { worker, catalog, pool, folder, database, written: 0 }
+        Self { worker, catalog, pool, folder, database, store: objects, added: Vec::new(), written: 0 }
     }
 
-    fn next_path(&mut self, kind: &str) -> PathBuf {
+    /// A path that is free: as the catalog knows it, and its file.
+    fn next_path(&mut self, kind: &str) -> (String, PathBuf) {
         self.written += 1;
-        let folder = self.folder.path().join("lake/data");
-        std::fs::create_dir_all(&folder).unwrap();
-        folder.join(format!("{kind}-{}", self.written))
+        let path = format!("{}/data/{kind}-{}", self.catalog.data_path, self.written);
+        let file = self.file(&path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        (path, file)
     }
 
-    /// Writes a Parquet file with these rows; not registered yet.
+    /// The file behind a path.
+    pub fn file(&self, path: &str) -> PathBuf {
+        match &self.store {
+            Some(store) => store.file(path),
+            None => PathBuf::from(path),
+        }
+    }
+
+    /// Applies operations of an alter request, and keeps the book of added columns.
+    pub async fn alter(&mut self, op: serde_json::Value) {
+        let request: AlterRequest = serde_json::from_value(serde_json::json!({"ops": [op]})).unwrap();
+        let (namespace, table) = ("ns".to_owned(), "t".to_owned());
+        self.worker.catalog.table_alter("demo", namespace, table, request, None, None).await.unwrap();
+        self.added = sqlx::query_as(
+            "select field_id::bigint, name, type = 'long' from table_column where field_id > 2 and end_snapshot is null
+             order by field_id",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .unwrap();
+    }
+
+    /// Writes a Parquet file with these rows, and numbers made of them in the added columns; not registered yet.
     pub fn write(&mut self, rows: &[(i64, Option<&str>)]) -> FileRegistration {
         let id = |field: i32| HashMap::from([("PARQUET:field_id".to_owned(), field.to_string())]);
-        let schema = Arc::new(Schema::new(vec![
+        let mut fields = vec![
             Field::new("id", DataType::Int64, false).with_metadata(id(1)),
             Field::new("name", DataType::Utf8, true).with_metadata(id(2)),
-        ]));
-        let columns: Vec<ArrayRef> = vec![
+        ];
+        let mut columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.0))),
             Arc::new(StringArray::from_iter(rows.iter().map(|r| r.1))),
         ];
+        for (field, name, long) in &self.added {
+            let small = rows.iter().map(|r| (r.0 % 3 != 0).then_some((r.0 % 1000 - field) as i32));
+            let (ty, column): (_, ArrayRef) = if *long {
+                (DataType::Int64, Arc::new(Int64Array::from_iter(small.map(|v| v.map(i64::from)))))
+            } else {
+                (DataType::Int32, Arc::new(Int32Array::from_iter(small)))
+            };
+            fields.push(Field::new(name, ty, true).with_metadata(id(i32::try_from(*field).unwrap())));
+            columns.push(column);
+        }
+        let schema = Arc::new(Schema::new(fields));
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
-        let path = self.next_path("file");
-        let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), schema, None).unwrap();
+        let (path, file) = self.next_path("file");
+        let mut writer = ArrowWriter::try_new(std::fs::File::create(&file).unwrap(), schema, None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         FileRegistration {
-            file_size_bytes: i64::try_from(std::fs::metadata(&path).unwrap().len()).unwrap(),
-            path: path.to_str().unwrap().to_owned(),
+            file_size_bytes: i64::try_from(std::fs::metadata(&file).unwrap().len()).unwrap(),
+            path,
             record_count: i64::try_from(rows.len()).unwrap(),
             footer_size: None,
             column_stats: None,
@@ -143,12 +199,12 @@ impl Lake {
 
     /// Replaces the vector of a file by one with all of `positions`.
     pub async fn delete(&mut self, data_file_id: i64, positions: &BTreeSet<u64>) -> i64 {
-        let path = self.next_path("vector");
+        let (path, file) = self.next_path("vector");
         let bytes = puffin::write(&DeletionVector::from_positions(positions.iter().copied()), "data").unwrap();
-        std::fs::write(&path, &bytes).unwrap();
+        std::fs::write(&file, &bytes).unwrap();
         let vector = DeleteFileRegistration {
             data_file_id,
-            path: path.to_str().unwrap().to_owned(),
+            path,
             delete_count: i64::try_from(positions.len()).unwrap(),
             file_size_bytes: i64::try_from(bytes.len()).unwrap(),
         };
@@ -188,7 +244,7 @@ impl Lake {
         self.execute("update catalog set snapshot_retention_seconds = 60").await;
     }
 
-    /// What the table shows at a snapshot, read from the files.
+    /// What the table shows at a snapshot, read from the files: the columns that were live then, by field id.
     pub async fn rows_at(&self, snapshot: i64) -> Vec<Row> {
         let files: Vec<VisibleFile> = sqlx::query_as(
             "select f.path, f.row_id_start, f.explicit_row_ids, d.path
@@ -201,7 +257,17 @@ impl Lake {
         .fetch_all(&self.pool)
         .await
         .unwrap();
-        let mut rows: Vec<Row> = files.iter().flat_map(read_file).collect();
+        let live: BTreeSet<i64> = sqlx::query_scalar(
+            "select field_id::bigint from table_column
+             where table_id = 1 and begin_snapshot <= $1 and (end_snapshot is null or $1 < end_snapshot)",
+        )
+        .bind(snapshot)
+        .fetch_all(&self.pool)
+        .await
+        .unwrap()
+        .into_iter()
+        .collect();
+        let mut rows: Vec<Row> = files.iter().flat_map(|file| self.read_file(file, &live)).collect();
         rows.sort();
         rows
     }
@@ -234,7 +300,16 @@ impl Lake {
         .await
         .unwrap();
         let known: BTreeSet<String> = known.into_iter().collect();
-        files_below(&self.folder.path().join("lake")).into_iter().filter(|path| !known.contains(path)).collect()
+        let known: BTreeSet<PathBuf> = known.iter().map(|path| self.file(path)).collect();
+        let found = files_below(&self.folder.path().join("lake")).into_iter().filter(|path| !known.contains(path));
+        found.map(|path| path.to_str().unwrap().to_owned()).collect()
+    }
+
+    /// The audit trail so far.
+    pub fn audit(&self) -> Vec<serde_json::Value> {
+        self.worker.audit.flush();
+        let text = std::fs::read_to_string(self.folder.path().join("audit.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub async fn compact(&self) -> i64 {
@@ -242,39 +317,49 @@ impl Lake {
     }
 }
 
-/// Files of this machine, and an S3 that never answers.
-fn stores() -> StoreConfig {
+/// Files of this machine, and an S3: this one, or one that never answers.
+fn stores(objects: Option<&ObjectStore>) -> StoreConfig {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let s3 = S3Config {
+    let nobody = || S3Config {
         endpoint: Some("http://127.0.0.1:9".to_owned()),
         credentials: Some(("key".to_owned(), Secret::new("secret"))),
         ..S3Config::default()
     };
-    StoreConfig { local_fsync: false, s3, ..StoreConfig::local() }
+    StoreConfig { local_fsync: false, s3: objects.map_or_else(nobody, ObjectStore::config), ..StoreConfig::local() }
 }
 
-/// The rows of a file without those of its vector; row ids as the catalog defines them.
-fn read_file((path, start, explicit, vector): &VisibleFile) -> Vec<Row> {
-    let deleted = vector.as_ref().map(|path| puffin::read(&std::fs::read(path).unwrap()).unwrap().vector);
-    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path).unwrap()).unwrap().build().unwrap();
-    let mut rows = Vec::new();
-    let mut position = 0_u64;
-    for batch in reader {
-        let batch = batch.unwrap();
-        let ids = batch.column_by_name("id").unwrap().as_primitive::<Int64Type>().clone();
-        let names = batch.column_by_name("name").unwrap().as_string::<i32>().clone();
-        let row_ids =
-            explicit.then(|| batch.column_by_name("_hog_row_id").unwrap().as_primitive::<Int64Type>().clone());
-        for i in 0..batch.num_rows() {
-            let row_id = row_ids.as_ref().map_or(start + i64::try_from(position).unwrap(), |ids| ids.value(i));
-            let name = (!names.is_null(i)).then(|| names.value(i).to_owned());
-            if !deleted.as_ref().is_some_and(|d| d.contains(position)) {
-                rows.push((row_id, ids.value(i), name));
+impl Lake {
+    /// The rows of a file without those of its vector; row ids as the catalog defines them.
+    fn read_file(&self, (path, start, explicit, vector): &VisibleFile, live: &BTreeSet<i64>) -> Vec<Row> {
+        let deleted =
+            vector.as_ref().map(|path| puffin::read(&std::fs::read(self.file(path)).unwrap()).unwrap().vector);
+        let file = std::fs::File::open(self.file(path)).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let mut rows = Vec::new();
+        let mut position = 0_u64;
+        for batch in reader {
+            let batch = batch.unwrap();
+            let row_ids =
+                explicit.then(|| batch.column_by_name("_hog_row_id").unwrap().as_primitive::<Int64Type>().clone());
+            let schema = batch.schema();
+            let id = |field: &Field| field.metadata()["PARQUET:field_id"].parse::<i64>().unwrap();
+            let columns = schema.fields().iter().map(|field| id(field)).zip(batch.columns());
+            let columns: Vec<_> = columns
+                .filter(|(field, _)| live.contains(field))
+                .map(|(field, column)| (field, cast(column, &DataType::Utf8).unwrap()))
+                .collect();
+            for i in 0..batch.num_rows() {
+                let row_id = row_ids.as_ref().map_or(start + i64::try_from(position).unwrap(), |ids| ids.value(i));
+                if !deleted.as_ref().is_some_and(|d| d.contains(position)) {
+                    let values = columns.iter().filter(|(_, column)| !column.is_null(i));
+                    let values = values.map(|(field, column)| (*field, column.as_string::<i32>().value(i).to_owned()));
+                    rows.push((row_id, values.collect()));
+                }
+                position += 1;
             }
-            position += 1;
         }
+        rows
     }
-    rows
 }
 
 /// Live files with their record counts and deleted positions.
@@ -288,17 +373,17 @@ pub async fn live_files(lake: &Lake) -> BTreeMap<i64, (u64, BTreeSet<u64>)> {
     .await
     .unwrap();
     let deleted = |path: &Option<String>| match path {
-        Some(path) => puffin::read(&std::fs::read(path).unwrap()).unwrap().vector.iter().collect(),
+        Some(path) => puffin::read(&std::fs::read(lake.file(path)).unwrap()).unwrap().vector.iter().collect(),
         None => BTreeSet::new(),
     };
     files.iter().map(|(id, rows, path)| (*id, (u64::try_from(*rows).unwrap(), deleted(path)))).collect()
 }
 
-fn files_below(folder: &Path) -> Vec<String> {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path.to_str().unwrap().to_owned()) }
+        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
     }
     found
 }
