@@ -38,7 +38,8 @@ impl Body {
                 writer % arguments.tables
             ),
             tail: format!(
-                r#".parquet","record_count":1000,"file_size_bytes":4194304,"footer_size":4096,"column_stats":[{}]}}"#,
+                r#".parquet","record_count":1000,"file_size_bytes":{},"footer_size":4096,"column_stats":[{}]}}"#,
+                arguments.file_bytes,
                 statistics.join(",")
             ),
             files: arguments.files,

@@ -41,6 +41,9 @@ struct Arguments {
     /// Files a commit
     #[arg(long, default_value_t = 1)]
     files: usize,
+    /// Size that a file is registered with
+    #[arg(long, default_value_t = 4_194_304)]
+    file_bytes: u64,
     /// Columns with statistics a file
     #[arg(long, default_value_t = 10)]
     columns: usize,
