@@ -6,22 +6,21 @@ use super::Fault;
 use super::load::{SchemaCache, load};
 use super::queue::{Job, TakenJob, Work, remaining};
 use super::write::{Entry, Trace, write};
-use crate::Catalog;
 use crate::error::{Error, Result, has_sqlstate, sqlstate};
 use crate::idempotency::{self, Answer, IdempotencyKey};
 use crate::lock::begin_locked;
 use hoglake_model::commit::{CommitRequest, judge};
 use hoglake_model::{CatalogId, SnapshotId};
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres};
+use sqlx::{PgConnection, PgPool, Postgres};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Runs until the queue is closed and empty.
-pub(super) async fn run(store: Catalog, catalog: CatalogId, mut queue: mpsc::Receiver<Job>) {
-    let mut committer = Committer { store, catalog, schemas: SchemaCache::default(), connection: None };
+pub(super) async fn run(pool: PgPool, limits: GroupLimits, catalog: CatalogId, mut queue: mpsc::Receiver<Job>) {
+    let mut committer = Committer { pool, limits, catalog, schemas: SchemaCache::default(), connection: None };
     let mut held: Option<Job> = None;
     loop {
         let Some(first) = (match held.take() {
@@ -41,8 +40,16 @@ pub(super) async fn run(store: Catalog, catalog: CatalogId, mut queue: mpsc::Rec
 /// shorter than anyone would notice that other catalogs wait for it.
 const IDLE_CONNECTION: Duration = Duration::from_millis(250);
 
+/// What one transaction holds at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GroupLimits {
+    pub(super) requests: usize,
+    pub(super) files: usize,
+}
+
 struct Committer {
-    store: Catalog,
+    pool: PgPool,
+    limits: GroupLimits,
     catalog: CatalogId,
     schemas: SchemaCache,
     connection: Option<PoolConnection<Postgres>>,
@@ -84,14 +91,13 @@ impl Committer {
 
     /// `first` and whatever waits behind it, as far as one transaction should hold. DDL goes alone, in its turn.
     fn drain(&self, first: Job, queue: &mut mpsc::Receiver<Job>, held: &mut Option<Job>) -> Vec<Job> {
-        let options = self.store.options();
         let mut files = first.files();
         let groups = first.groups();
         let mut group = vec![first];
-        while groups && group.len() < options.commit_batch_requests {
+        while groups && group.len() < self.limits.requests {
             let Ok(job) = queue.try_recv() else { break };
             files += job.files();
-            if !job.groups() || files > options.commit_batch_files {
+            if !job.groups() || files > self.limits.files {
                 *held = Some(job);
                 break;
             }
@@ -254,7 +260,7 @@ impl Committer {
     }
 
     async fn committed(&mut self, trace: &Trace, give_up: Instant) -> Result<bool, sqlx::Error> {
-        let mut connection = self.store.commit_pool().acquire().await?;
+        let mut connection = self.pool.acquire().await?;
         connection.close_on_drop();
         // once the lock is had, the broken session's transaction has ended one way or the other
         let mut transaction = begin_locked(&mut connection, self.catalog, Some(remaining(give_up))).await?;
@@ -271,7 +277,7 @@ impl Committer {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let acquire = self.store.commit_pool().acquire();
+        let acquire = self.pool.acquire();
         match deadline {
             None => Ok(acquire.await?),
             Some(deadline) => match tokio::time::timeout_at(deadline, acquire).await {

@@ -1,6 +1,6 @@
 //! Admission: what waits for a catalog's committer, for how long, and who runs it.
 
-use super::group;
+use super::group::{self, GroupLimits};
 use crate::ddl::DdlBody;
 use crate::error::Result;
 use crate::idempotency::{Answer, IdempotencyKey};
@@ -9,8 +9,9 @@ use hoglake_model::commit::CommitRequest;
 use hoglake_model::{CatalogId, ErrorCode, Refusal};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -162,6 +163,27 @@ fn gone() -> Error {
 #[derive(Default)]
 pub struct Committers {
     running: Mutex<Running>,
+    thread: CommitThread,
+}
+
+/// The thread that all committers share. A commit is four answers of Postgres waited for one after another; on the
+/// threads of the requests each of them would wake whichever thread slept last, and that costs as much as the answer.
+/// It ends with its owner, after the connections that live on it.
+#[derive(Default)]
+struct CommitThread(OnceLock<(Handle, oneshot::Sender<()>)>);
+
+impl CommitThread {
+    /// Where tasks of the thread are spawned; starts it the first time.
+    fn handle(&self) -> std::io::Result<&Handle> {
+        if let Some((handle, _)) = self.0.get() {
+            return Ok(handle);
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (owner, gone) = oneshot::channel();
+        std::thread::Builder::new().name("hoglake-commit".to_owned()).spawn(move || drop(runtime.block_on(gone)))?;
+        Ok(&self.0.get_or_init(|| (handle, owner)).0)
+    }
 }
 
 #[derive(Default)]
@@ -181,7 +203,11 @@ impl Committers {
             return Ok(sender.clone());
         }
         let (sender, queue) = mpsc::channel(store.options().commit_queue_limit);
-        running.tasks.spawn(group::run(store.clone(), catalog, queue));
+        let thread = self.thread.handle().map_err(sqlx::Error::Io)?;
+        let options = store.options();
+        let limits = GroupLimits { requests: options.commit_batch_requests, files: options.commit_batch_files };
+        // not the store itself, which would then never be dropped
+        running.tasks.spawn_on(group::run(store.commit_pool().clone(), limits, catalog, queue), thread);
         running.senders.insert(catalog, sender.clone());
         Ok(sender)
     }
