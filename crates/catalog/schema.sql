@@ -200,10 +200,10 @@ create table idempotency_key
   response json
   snapshot_id bigint
   created_at timestamp with time zone not null default clock_timestamp()
+  claimed_until timestamp with time zone
   constraint idempotency_key_key_check CHECK (((length(key) >= 1) AND (length(key) <= 255)))
   constraint idempotency_key_pkey PRIMARY KEY (catalog_id, key)
   constraint idempotency_key_request_hash_check CHECK ((length(request_hash) = 32))
-  CREATE INDEX idempotency_key_by_age ON idempotency_key USING btree (created_at)
   CREATE INDEX idempotency_key_by_snapshot ON idempotency_key USING btree (catalog_id, snapshot_id)
 
 create table lease

@@ -1,12 +1,15 @@
 //! Idempotency keys: the first answer of a mutating request, kept for those who ask again.
 //!
-//! A key is stored in the transaction that does the work, so an answer exists exactly when its effect does. Refused
+//! A key is stored in the transaction that does the work, so an answer exists exactly when its effect does. Work that is no
+//! single transaction (maintenance) claims its key before it begins, so that nobody begins it twice (`claim.rs`). Refused
 //! requests store nothing: they changed nothing, and may succeed later. Keys live at least 24 hours and as long as
 //! their snapshot is retained.
 
 mod change;
+mod claim;
 
 pub(crate) use change::answer;
+pub use claim::CLAIM_LEASE;
 
 use crate::error::{has_sqlstate, sqlstate};
 use hoglake_model::{CatalogId, Refusal, SnapshotId};
@@ -56,13 +59,17 @@ impl IdempotencyKey {
     /// Judges a stored answer for the same key.
     ///
     /// # Errors
-    /// 422 when the key came with another request before.
+    /// 422 when the key came with another request before; 503 while that is being worked on; 409 when whoever worked on it
+    /// died.
     pub fn replay(&self, stored: StoredAnswer) -> Result<Answer, Refusal> {
         if stored.request_hash != self.request_hash {
             return Err(Refusal::validation(format!(
                 "Idempotency-Key {} was used before with another request; use a fresh key for each request",
                 hoglake_model::name::quoted(&self.key)
             )));
+        }
+        if stored.status == claim::NO_ANSWER_YET {
+            return Err(claim::unanswered(&self.key, stored.under_way.unwrap_or(false)));
         }
         Ok(Answer {
             status: u16::try_from(stored.status).unwrap_or(200),
@@ -86,6 +93,8 @@ pub struct StoredAnswer {
     pub response: Option<String>,
     /// The snapshot that the request made.
     pub snapshot_id: Option<i64>,
+    /// Of a key without an answer: whether somebody is at work on it.
+    pub under_way: Option<bool>,
 }
 
 /// Catalog id under which keys of requests that name no existing catalog are kept.
@@ -155,29 +164,5 @@ pub(crate) async fn first_answer(
     match find(connection, catalog, &key.key).await? {
         Some(stored) => Ok(key.replay(stored)?),
         None => Err(crate::commit::queue::lock_timeout()),
-    }
-}
-
-impl crate::Catalog {
-    /// The answer that was given to `key` before, for work that is no single transaction.
-    ///
-    /// # Errors
-    /// 422 when the key came with another request before; any database error.
-    pub async fn answer_find(&self, catalog: CatalogId, key: &IdempotencyKey) -> crate::Result<Option<Answer>> {
-        let mut connection = self.pool().acquire().await?;
-        let stored = find(&mut connection, catalog, &key.key).await?;
-        Ok(stored.map(|stored| key.replay(stored)).transpose()?)
-    }
-
-    /// Keeps `answer` for `key`, unless a concurrent request was faster.
-    ///
-    /// # Errors
-    /// Any database error.
-    pub async fn answer_store(&self, catalog: CatalogId, key: &IdempotencyKey, answer: &Answer) -> crate::Result<()> {
-        let mut connection = self.pool().acquire().await?;
-        match insert(&mut connection, catalog, key, answer).await {
-            Err(error) if crate::error::has_sqlstate(&error, crate::error::sqlstate::UNIQUE_VIOLATION) => Ok(()),
-            stored => Ok(stored?),
-        }
     }
 }

@@ -13,6 +13,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_publications", include_str!("../migrations/0005_publications.sql")),
     ("0006_snapshot_of_catalog", include_str!("../migrations/0006_snapshot_of_catalog.sql")),
     ("0007_removal_queue", include_str!("../migrations/0007_removal_queue.sql")),
+    ("0008_idempotency_claims", include_str!("../migrations/0008_idempotency_claims.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

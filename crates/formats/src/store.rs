@@ -17,7 +17,7 @@ pub use roots::Roots;
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
 
 use hoglake_model::{Location, Root};
-use object_store::aws::{AmazonS3Builder, S3CopyIfNotExists};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3CopyIfNotExists};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
@@ -66,6 +66,18 @@ pub enum StoreError {
         /// The rule and the remedy.
         reason: String,
     },
+    /// No credentials were configured, and the platform has none.
+    #[error(
+        "there are no credentials for `{location}`: set HOGLAKE_S3_ACCESS_KEY and HOGLAKE_S3_SECRET_KEY (--s3-access-key, \
+         --s3-secret-key), and HOGLAKE_S3_ENDPOINT (--s3-endpoint) for another store than Amazon's; or run where the AWS \
+         variables, a web identity or an instance role give some"
+    )]
+    NoCredentials {
+        /// The object.
+        location: String,
+        /// What the platform said.
+        source: object_store::Error,
+    },
     /// The store did not answer, or not properly. Trying again later may help.
     #[error("the store failed on `{location}`")]
     Transient {
@@ -92,6 +104,7 @@ impl StoreError {
             | Error::NotSupported { .. }
             | Error::NotImplemented { .. }
             | Error::UnknownConfigurationKey { .. } => Self::Unsupported { location, reason: source.to_string() },
+            _ if asked_for_instance_role(&source) => Self::NoCredentials { location, source },
             _ => Self::Transient { location, source },
         }
     }
@@ -99,9 +112,31 @@ impl StoreError {
     /// Whether the same request may succeed later without anybody changing the object. Denials count: credentials are
     /// rotated and policies repaired without the object being at fault.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Transient { .. } | Self::Denied { .. })
+        matches!(self, Self::Transient { .. } | Self::Denied { .. } | Self::NoCredentials { .. })
     }
 }
+
+/// Where instances of Amazon's get their credentials: the last place that the client asks.
+const INSTANCE_METADATA: &str = "http://169.254.169.254/";
+
+/// Whether `error` is about fetching credentials rather than about the object.
+pub(crate) fn asked_for_instance_role(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Generic { store: "S3", .. }) && error.to_string().contains(INSTANCE_METADATA)
+}
+
+/// The variables by which Amazon's own tools are given credentials. Only they are taken from the environment: endpoint and
+/// region are settings.
+const AWS_CREDENTIALS: [&str; 9] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+];
 
 /// An object and the client that serves it.
 #[derive(Debug, Clone)]
@@ -197,6 +232,15 @@ impl Stores {
                     if let Some(token) = &s3.session_token {
                         builder = builder.with_token(token.expose());
                     }
+                } else {
+                    for name in AWS_CREDENTIALS {
+                        let key = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>();
+                        if let (Ok(key), Ok(value)) = (key, std::env::var(name))
+                            && !value.trim().is_empty()
+                        {
+                            builder = builder.with_config(key, value);
+                        }
+                    }
                 }
                 Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
             }
@@ -259,5 +303,34 @@ impl Stores {
             return Err("local files are not allowed by the configuration; use an object store".to_owned());
         }
         Ok(Arc::new(LocalFileSystem::new().with_fsync(self.config.local_fsync)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_credentials_says_what_to_set() {
+        let location = Location::parse("s3://lake/x").unwrap();
+        let error = |text: &str| object_store::Error::Generic { store: "S3", source: text.into() };
+        let asked = "Error performing PUT http://169.254.169.254/latest/api/token in 1ms - 403 Forbidden";
+        let lacking = StoreError::at(&location, error(asked));
+        assert!(lacking.is_transient(), "a role may be attached later");
+        let direct = crate::sync::Error::store("s3://lake/x", error(asked));
+        for text in [lacking.to_string(), direct.to_string()] {
+            for part in ["s3://lake/x", "HOGLAKE_S3_ACCESS_KEY", "HOGLAKE_S3_SECRET_KEY", "HOGLAKE_S3_ENDPOINT"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        let other = StoreError::at(&location, error("Error performing GET https://lake.example/x - 500"));
+        assert!(matches!(other, StoreError::Transient { .. }));
+    }
+
+    #[test]
+    fn the_credentials_of_the_environment_are_known_to_the_client() {
+        for name in AWS_CREDENTIALS {
+            assert!(name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>().is_ok(), "{name}");
+        }
     }
 }

@@ -12,6 +12,9 @@ mod tests;
 
 pub use judge::{Accepted, NewFile, NewVector, judge};
 pub use request::{
-    ColumnStats, CommitRequest, DeleteFileRegistration, FileRegistration, MAX_RECORD_COUNT, TableAppend, TableDeletes,
+    ColumnStats, CommitRequest, DeleteFileRegistration, FileRegistration, MAX_FILE_SIZE_BYTES, MAX_PATH_BYTES,
+    MAX_RECORD_COUNT, TableAppend, TableDeletes,
 };
-pub use state::{CatalogState, Ended, LiveTable, LiveVector, PastName, TableName, TableSchema, TargetFile};
+pub use state::{
+    CatalogState, Ended, LiveTable, LiveVector, PastName, QueuedRemoval, TableName, TableSchema, TargetFile,
+};

@@ -1,5 +1,6 @@
 //! What every handler can reach.
 
+use crate::api::extract::BodyBudget;
 use crate::audit::Audit;
 use crate::auth::Authenticator;
 use crate::config::Config;
@@ -28,6 +29,8 @@ pub struct Parts {
     pub worker: Worker,
     /// Conversion between table formats.
     pub converter: Converter,
+    /// Memory for request bodies.
+    pub bodies: BodyBudget,
     /// Probes of the database.
     pub health: Health,
     /// What `/metrics` shows.

@@ -6,6 +6,7 @@ mod listener;
 mod observe;
 mod patience;
 mod request_id;
+mod unparsable;
 
 pub use listener::{Shutdown, serve};
 pub use request_id::RequestId;

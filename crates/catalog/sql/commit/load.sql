@@ -28,9 +28,11 @@ select
        select * from table_identity where catalog_id = $1 and table_id = v.table_id limit 1) i
      cross join lateral (
        select * from table_counter where catalog_id = $1 and table_id = v.table_id limit 1) k) t)::text as tables,
-  (select json_agg(r.path)
+  (select json_agg(r)
    from (select * from unnest($4::text[]) limit cardinality($4)) as w(path)
    cross join lateral (
-     select q.path from file_removal q
+     select q.path, q.reason,
+            to_char(q.scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as since
+     from file_removal q
      where hashtextextended(q.path, 0) = hashtextextended(w.path, 0) and q.settled_at is null and q.path = w.path
      limit 1) r)::text as queued

@@ -23,6 +23,8 @@ select
      ) t)::text as past,
   (select json_agg(t) from (
      select f.data_file_id, f.table_id, f.begin_snapshot as begin, f.end_snapshot as "end",
+            f.explicit_row_ids as compacted,
+            (select author from snapshot where catalog_id = $1 and snapshot_id = f.begin_snapshot) as begin_author,
             (select author from snapshot where catalog_id = $1 and snapshot_id = f.end_snapshot) as end_author,
             f.record_count, d.delete_file_id as vector_id, d.begin_snapshot as vector_begin, d.delete_count,
             (select author from snapshot where catalog_id = $1 and snapshot_id = d.begin_snapshot) as vector_author

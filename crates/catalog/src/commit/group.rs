@@ -319,6 +319,7 @@ fn stored_answer(key: &IdempotencyKey, answer: &Answer) -> idempotency::StoredAn
         request_hash: key.request_hash.to_vec(),
         status: 200,
         response: answer.body.clone(),
+        under_way: None,
         snapshot_id: answer.snapshot.map(|SnapshotId(id)| id),
     }
 }

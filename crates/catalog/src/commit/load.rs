@@ -3,7 +3,8 @@
 use super::Fault;
 use crate::idempotency::StoredAnswer;
 use hoglake_model::commit::{
-    CatalogState, CommitRequest, Ended, LiveTable, LiveVector, PastName, TableName, TableSchema, TargetFile,
+    CatalogState, CommitRequest, Ended, LiveTable, LiveVector, PastName, QueuedRemoval, TableName, TableSchema,
+    TargetFile,
 };
 use hoglake_model::{CatalogId, ColumnType, FieldId, FileId, SnapshotId, SpecId, TableId};
 use serde::Deserialize;
@@ -68,6 +69,8 @@ struct TargetRow {
     data_file_id: i64,
     table_id: i64,
     begin: i64,
+    begin_author: Option<String>,
+    compacted: bool,
     end: Option<i64>,
     end_author: Option<String>,
     record_count: i64,
@@ -75,6 +78,13 @@ struct TargetRow {
     vector_begin: Option<i64>,
     delete_count: Option<i64>,
     vector_author: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct QueuedRow {
+    path: String,
+    reason: String,
+    since: String,
 }
 
 #[derive(Deserialize)]
@@ -120,7 +130,7 @@ pub(super) async fn load(
     let head: HeadRow =
         document(&row, "catalog")?.ok_or_else(|| Fault::Corrupt(format!("catalog {catalog} has no row")))?;
     let tables: Vec<TableRow> = document(&row, "tables")?.unwrap_or_default();
-    let queued: Vec<String> = document(&row, "queued")?.unwrap_or_default();
+    let queued: Vec<QueuedRow> = document(&row, "queued")?.unwrap_or_default();
     let (past, targets, keys): (Vec<PastRow>, Vec<TargetRow>, Vec<KeyRow>) = if conflicts {
         let part = (document(&row, "past")?, document(&row, "targets")?, document(&row, "keys")?);
         (part.0.unwrap_or_default(), part.1.unwrap_or_default(), part.2.unwrap_or_default())
@@ -135,7 +145,7 @@ pub(super) async fn load(
         earliest: head.earliest_snapshot,
         earliest_time: head.earliest_time,
         next_file_id: head.next_file_id,
-        queued_for_removal: queued.into_iter().collect(),
+        queued_for_removal: queued.into_iter().map(QueuedRow::into_entry).collect(),
         ..CatalogState::default()
     };
     for table in tables {
@@ -298,11 +308,19 @@ impl From<TargetRow> for TargetFile {
         Self {
             table: TableId(row.table_id),
             begin: SnapshotId(row.begin),
+            compacted: row.compacted,
+            begin_author: row.begin_author,
             end: row.end.map(SnapshotId),
             end_author: row.end_author,
             record_count: row.record_count,
             vector,
         }
+    }
+}
+
+impl QueuedRow {
+    fn into_entry(self) -> (String, QueuedRemoval) {
+        (self.path, QueuedRemoval { reason: self.reason, since: self.since })
     }
 }
 
@@ -318,6 +336,7 @@ impl KeyRow {
             request_hash,
             status: self.status,
             response: self.response,
+            under_way: None,
             snapshot_id: self.snapshot_id,
         })
     }

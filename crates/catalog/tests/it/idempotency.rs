@@ -114,3 +114,50 @@ async fn keys_of_new_catalogs_live_a_day() {
         sqlx::query_scalar("select key from idempotency_key order by key").fetch_all(&lake.pool).await.unwrap();
     assert_eq!(left, ["old-in-a-catalog", "young"]);
 }
+
+/// Work that is no single transaction: begun once for a key, whatever happens to whoever does it.
+#[tokio::test]
+async fn a_claimed_key_is_worked_on_once() {
+    let lake = Lake::new().await;
+    let demo = lake.catalog.catalog_find("demo").await.unwrap().id;
+    let other = lake.second();
+    let (this, foreign) = (key("k", "expire").unwrap(), key("k", "compact").unwrap());
+    let claims = futures::future::join_all((0..8).map(|_| lake.catalog.answer_claim(demo, &this))).await;
+    let free = claims.iter().filter(|claim| matches!(claim, Ok(None))).count();
+    assert_eq!(free, 1);
+    for claim in claims.into_iter().filter(|claim| !matches!(claim, Ok(None))) {
+        let refused = claim.unwrap_err().refusal().unwrap();
+        assert_eq!(refused.code, ErrorCode::Unavailable);
+        assert!(refused.detail.contains("still being worked on"), "{}", refused.detail);
+    }
+    assert_eq!(other.answer_claim(demo, &foreign).await.unwrap_err().refusal().unwrap().code, ErrorCode::Validation);
+    // A commit cannot take it either.
+    let commit = lake.catalog.commit("demo", append("t", vec![file("a", 1)]), Some(foreign.clone())).await;
+    assert_eq!(refusal(commit).code, ErrorCode::Validation);
+
+    // Its holder dies: what was done is unknown, so that it is not done again.
+    let expire =
+        "update idempotency_key set claimed_until = now() - interval '1 second' where claimed_until is not null";
+    sqlx::query(expire).execute(&lake.pool).await.unwrap();
+    let died = other.answer_claim(demo, &this).await.unwrap_err().refusal().unwrap();
+    assert_eq!(died.code, ErrorCode::CommitConflict);
+    for part in ["ended before it had an answer", "cannot succeed", "fresh key"] {
+        assert!(died.detail.contains(part), "{}", died.detail);
+    }
+    // It was only slow: it holds on, and answers.
+    lake.catalog.answer_renew(demo, &this).await.unwrap();
+    assert_eq!(other.answer_claim(demo, &this).await.unwrap_err().refusal().unwrap().code, ErrorCode::Unavailable);
+    let answer = Answer { status: 200, body: Some("{\"done\": 1}".to_owned()), snapshot: None, replayed: false };
+    lake.catalog.answer_settle(demo, &this, &answer).await.unwrap();
+    assert_eq!(other.answer_claim(demo, &this).await.unwrap(), Some(Answer { replayed: true, ..answer.clone() }));
+    // An answer stays what it is.
+    lake.catalog.answer_release(demo, &this).await.unwrap();
+    lake.catalog.answer_settle(demo, &this, &Answer { body: None, ..answer.clone() }).await.unwrap();
+    assert_eq!(other.answer_claim(demo, &this).await.unwrap().unwrap().body, answer.body);
+
+    // Refused work gives its key back.
+    let second = key("l", "expire").unwrap();
+    assert_eq!(lake.catalog.answer_claim(demo, &second).await.unwrap(), None);
+    lake.catalog.answer_release(demo, &second).await.unwrap();
+    assert_eq!(other.answer_claim(demo, &second).await.unwrap(), None);
+}

@@ -28,6 +28,7 @@ const HOT: &[Hot] = &[
     hot!("consumer/put_offset", "1, 'c7', '00000000-0000-4000-8000-000000000001', 5"),
     hot!("export/head", "1"),
     hot!("idempotency/find", "1, 'k7'"),
+    hot!("idempotency/settle", "1, 'k7', 200, '{}'"),
     hot!("namespace/at", "1, 'n7', 900"),
     hot!("namespace/live", "1, 'n7'"),
     hot!("snapshot/list_after", "1, 500, 100"),

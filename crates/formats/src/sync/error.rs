@@ -1,5 +1,6 @@
 //! What can go wrong between two formats.
 
+use crate::store::{StoreError, asked_for_instance_role};
 use hoglake_model::table::Unsupported;
 
 /// The result of everything in [`sync`](super).
@@ -61,7 +62,7 @@ pub enum Error {
     },
     /// The object store failed, or does not allow the location.
     #[error(transparent)]
-    Access(#[from] crate::store::StoreError),
+    Access(#[from] StoreError),
     /// A request that makes no sense, such as a location that does not parse.
     #[error(transparent)]
     Refused(#[from] hoglake_model::Refusal),
@@ -75,6 +76,9 @@ impl Error {
 
     /// A failed request to the object store.
     pub fn store(place: impl Into<String>, source: object_store::Error) -> Self {
+        if asked_for_instance_role(&source) {
+            return StoreError::NoCredentials { location: place.into(), source }.into();
+        }
         Self::Store { place: place.into(), source }
     }
 

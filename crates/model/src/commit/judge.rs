@@ -78,12 +78,23 @@ pub fn judge<'r>(state: &mut CatalogState, request: &'r CommitRequest) -> Result
         let table = resolve(state, entry, request.read_snapshot)?;
         check_ddl(entry, table, request.read_snapshot)?;
     }
-    if let Some(path) = request.paths().find(|path| state.queued_for_removal.contains(*path)) {
-        return Err(Refusal::conflict(format!(
-            "{} waits in the removal queue: the object is about to be deleted. Write the data to a fresh path; \
-             repeating as is can succeed only after the removal",
-            quoted(path)
-        )));
+    for entry in &entries {
+        if let Some((path, queued)) = entry.paths().find_map(|path| Some((path, state.queued_for_removal.get(path)?))) {
+            let cause = match queued.reason.as_str() {
+                "snapshot_expiry" => "the snapshots that needed it have expired",
+                "table_drop" => "its table was dropped, and the drop has expired",
+                "compaction_staging" => "a compaction is writing it, or died before its commit",
+                other => other,
+            };
+            return Err(Refusal::conflict(format!(
+                "{}, registered for table {}, waits in the removal queue since {} ({}: {cause}): the object is about to be \
+                 deleted. Write the data to a fresh path; repeating as is can succeed only after the removal",
+                quoted(path),
+                entry.shown(),
+                queued.since,
+                queued.reason
+            )));
+        }
     }
     let accepted = plan(state, request, &entries)?;
     let growth = entries.into_iter().map(|e| {
@@ -136,6 +147,11 @@ impl Entry<'_> {
             files: Vec::new(),
             vectors: Vec::new(),
         }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter().map(|file| file.path.as_str());
+        files.chain(self.vectors.iter().map(|vector| vector.path.as_str()))
     }
 
     fn shown(&self) -> String {
@@ -350,9 +366,11 @@ fn check_vector(
     }
     if target.begin.0 > read {
         return Err(Refusal::conflict(format!(
-            "data file {id} of table {shown} appeared after read_snapshot {read}, in snapshot {}. Repeating as is cannot \
-             succeed; retry with a read_snapshot at which you have read it",
-            target.begin
+            "data file {id} of table {shown} appeared after read_snapshot {read}: {} in snapshot {} by {}. Repeating as is \
+             cannot succeed; retry with a read_snapshot at which you have read it",
+            if target.compacted { "table_compacted" } else { "table_inserted_into" },
+            target.begin,
+            author(target.begin_author.as_deref())
         )));
     }
     let live = target.vector.as_ref();

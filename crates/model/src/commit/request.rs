@@ -9,6 +9,12 @@ use uuid::Uuid;
 /// Most rows that one file may have: 2^48.
 pub const MAX_RECORD_COUNT: i64 = 1 << 48;
 
+/// Most bytes that one file may have: 2^48. Without a bound, one file could fill a table's count of bytes.
+pub const MAX_FILE_SIZE_BYTES: i64 = 1 << 48;
+
+/// Longest path, in bytes: object stores have keys of at most 1,024.
+pub const MAX_PATH_BYTES: usize = 2_048;
+
 /// How many offenders an error lists.
 const LISTED_OFFENDERS: usize = 5;
 
@@ -48,11 +54,11 @@ pub struct TableAppend {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRegistration {
-    /// Absolute URI below the catalog's data path.
+    /// Absolute URI below the catalog's data path, of at most [`MAX_PATH_BYTES`].
     pub path: String,
     /// Rows, `[0, 2^48]`.
     pub record_count: i64,
-    /// Bytes.
+    /// Bytes, `[0, 2^48]`.
     pub file_size_bytes: i64,
     /// Bytes of the Thrift footer, without its 8-byte trailer.
     pub footer_size: Option<i64>,
@@ -170,6 +176,13 @@ impl CommitRequest {
     }
 
     fn check_paths(&self, data_path: &str) -> Result<(), Refusal> {
+        if let Some(path) = self.paths().find(|path| path.len() > MAX_PATH_BYTES) {
+            return Err(Refusal::validation(format!(
+                "a path of {} bytes is too long: {MAX_PATH_BYTES} are allowed; it begins with {}",
+                path.len(),
+                quoted(path.get(..path.floor_char_boundary(60)).unwrap_or_default())
+            )));
+        }
         let root = data_path.trim_end_matches('/');
         let outside: Vec<&str> = self.paths().filter(|p| !lies_below(root, p)).collect();
         if outside.is_empty() {
@@ -196,9 +209,9 @@ impl CommitRequest {
                     vector.delete_count
                 )));
             }
-            if vector.file_size_bytes < 0 {
+            if !(0..=MAX_FILE_SIZE_BYTES).contains(&vector.file_size_bytes) {
                 return Err(Refusal::validation(format!(
-                    "file_size_bytes {} of the deletion vector for data file {id} is negative",
+                    "file_size_bytes {} of the deletion vector for data file {id} is not in 0..={MAX_FILE_SIZE_BYTES}",
                     vector.file_size_bytes
                 )));
             }
@@ -221,8 +234,11 @@ impl FileRegistration {
                 self.record_count
             )));
         }
-        if self.file_size_bytes < 0 {
-            return Err(Refusal::validation(format!("file_size_bytes {} of {path} is negative", self.file_size_bytes)));
+        if !(0..=MAX_FILE_SIZE_BYTES).contains(&self.file_size_bytes) {
+            return Err(Refusal::validation(format!(
+                "file_size_bytes {} of {path} is not in 0..={MAX_FILE_SIZE_BYTES}",
+                self.file_size_bytes
+            )));
         }
         if let Some(footer) = self.footer_size
             && !(0..=self.file_size_bytes).contains(&footer)

@@ -1,7 +1,7 @@
 //! What the catalog knows when a group of commits is judged: loaded once under the lock, advanced in memory.
 
 use crate::{ColumnType, FieldId, FileId, SnapshotId, SpecId, TableId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -28,7 +28,16 @@ pub struct CatalogState {
     /// The data files that the group's vectors target.
     pub targets: HashMap<FileId, TargetFile>,
     /// Paths of the group that wait in the removal queue.
-    pub queued_for_removal: HashSet<String>,
+    pub queued_for_removal: HashMap<String, QueuedRemoval>,
+}
+
+/// Why and since when a path waits for removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedRemoval {
+    /// `snapshot_expiry`, `table_drop` or `compaction_staging`.
+    pub reason: String,
+    /// When it was queued.
+    pub since: String,
 }
 
 /// A live table.
@@ -106,6 +115,10 @@ pub struct TargetFile {
     pub table: TableId,
     /// Visible from this snapshot on.
     pub begin: SnapshotId,
+    /// Whether a compaction wrote it.
+    pub compacted: bool,
+    /// Who registered it, if recorded.
+    pub begin_author: Option<String>,
     /// Visible before this snapshot.
     pub end: Option<SnapshotId>,
     /// Who ended it, if recorded.

@@ -77,6 +77,8 @@ fn target(begin: i64, end: Option<i64>, vector: Option<(i64, i64)>) -> TargetFil
     TargetFile {
         table: TableId(1),
         begin: SnapshotId(begin),
+        compacted: false,
+        begin_author: Some("bob".to_owned()),
         end: end.map(SnapshotId),
         end_author: Some("compaction".to_owned()),
         record_count: 10,
@@ -194,7 +196,7 @@ fn row_ids_and_totals_never_overflow() {
     let request = appends(None, vec![append("t", vec![file("a", 5), file("b", 1)])]);
     assert_eq!(refused(&state, &request).code, ErrorCode::Validation);
     let mut big = file("a", 1);
-    big.file_size_bytes = i64::MAX;
+    big.file_size_bytes = i64::MAX; // no request may say so, but sums may come to it
     let request = appends(None, vec![append("u", vec![big, file("b", 1)])]);
     assert_eq!(refused(&state, &request).code, ErrorCode::Validation);
 }
@@ -288,9 +290,14 @@ fn of_two_deletes_with_one_read_snapshot_the_second_conflicts() {
 #[test]
 fn a_path_about_to_be_removed_is_not_registered() {
     let mut state = state();
-    state.queued_for_removal.insert(format!("{ROOT}/a"));
-    let request = appends(None, vec![append("t", vec![file("a", 1)])]);
-    assert_eq!(refused(&state, &request).code, ErrorCode::CommitConflict);
+    let queued = QueuedRemoval { reason: "snapshot_expiry".to_owned(), since: "2026-01-01T00:00:00Z".to_owned() };
+    state.queued_for_removal.insert(format!("{ROOT}/a"), queued);
+    let request = appends(None, vec![append("t", vec![file("b", 1), file("a", 1)])]);
+    let refusal = refused(&state, &request);
+    assert_eq!(refusal.code, ErrorCode::CommitConflict);
+    for part in ["/a`", "`ns.t`", "since 2026-01-01T00:00:00Z", "snapshot_expiry", "repeating as is"] {
+        assert!(refusal.detail.contains(part), "{part}: {}", refusal.detail);
+    }
 }
 
 #[test]
@@ -404,4 +411,49 @@ proptest! {
             prop_assert_eq!((state.head, state.next_file_id), (head, next_id));
         }
     }
+}
+
+#[test]
+fn a_target_that_appeared_later_says_where_it_came_from() {
+    let mut state = state();
+    state.targets.insert(FileId(40), target(9, None, None));
+    state.targets.insert(FileId(41), TargetFile { compacted: true, begin_author: None, ..target(9, None, None) });
+    for (file, parts) in [
+        (40, ["`ns.t`", "table_inserted_into in snapshot 9 by `bob`", "cannot succeed"]),
+        (41, ["`ns.t`", "table_compacted in snapshot 9 by an unnamed author", "cannot succeed"]),
+    ] {
+        let refusal = refused(&state, &delete(8, file, 1));
+        assert_eq!(refusal.code, ErrorCode::CommitConflict);
+        for part in parts {
+            assert!(refusal.detail.contains(part), "{part}: {}", refusal.detail);
+        }
+    }
+}
+
+#[test]
+fn no_file_can_fill_a_table_by_its_claims() {
+    let ok = appends(None, vec![append("t", vec![file("a", 1)])]);
+    let changed = |change: &dyn Fn(&mut CommitRequest)| {
+        let mut request = ok.clone();
+        change(&mut request);
+        request.check(ROOT).err().map(|refusal| (refusal.code, refusal.detail))
+    };
+    let path = |bytes: usize| format!("{ROOT}/{}", "x".repeat(bytes - ROOT.len() - 1));
+    assert_eq!(changed(&|r| r.appends[0].files[0].file_size_bytes = MAX_FILE_SIZE_BYTES), None);
+    assert_eq!(changed(&|r| r.appends[0].files[0].path = path(MAX_PATH_BYTES)), None);
+    let size = |bytes: i64| changed(&|r| r.appends[0].files[0].file_size_bytes = bytes);
+    let named = |path: String| changed(&|r| r.appends[0].files[0].path = path.clone());
+    for (refused, told) in [
+        (size(MAX_FILE_SIZE_BYTES + 1), "0..="),
+        (size(i64::MAX), "0..="),
+        (named(path(MAX_PATH_BYTES + 1)), "2049 bytes"),
+        (named(format!("{ROOT}/{}", "ü".repeat(MAX_PATH_BYTES / 2))), "too long"),
+    ] {
+        let (code, detail) = refused.expect("it is refused");
+        assert_eq!(code, ErrorCode::Validation);
+        assert!(detail.contains(told) && detail.len() < 400, "{detail}");
+    }
+    let mut vector = delete(1, 1, 1);
+    vector.deletes[0].files[0].file_size_bytes = i64::MAX;
+    assert_eq!(vector.check(ROOT).map_err(|refusal| refusal.code), Err(ErrorCode::Validation));
 }

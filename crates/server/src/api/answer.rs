@@ -39,9 +39,10 @@ pub(super) fn audited(
     result: hoglake_catalog::Result<Answer>,
 ) -> Result<Response, ApiError> {
     let result = result.map_err(ApiError::from);
-    let detail = result.as_ref().ok().and_then(|answer| {
-        let replayed = if answer.replayed { " (replayed)" } else { "" };
-        answer.snapshot.map(|snapshot| format!("snapshot {snapshot}{replayed}"))
+    let detail = result.as_ref().ok().and_then(|answer| match (answer.snapshot, answer.replayed) {
+        (Some(snapshot), replayed) => Some(format!("snapshot {snapshot}{}", if replayed { " (replayed)" } else { "" })),
+        (None, true) => Some("replayed".to_owned()),
+        (None, false) => None,
     });
     app.audit.record_result(caller, action, catalog, object, detail.as_deref(), &result);
     result.map(respond)

@@ -6,7 +6,7 @@ mod idempotency_key;
 mod path;
 mod query;
 
-pub use body::JsonBody;
+pub use body::{BodyBudget, JsonBody};
 pub use caller::Caller;
 pub use idempotency_key::IdempotencyKey;
 pub use path::Path;

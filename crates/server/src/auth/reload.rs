@@ -89,8 +89,16 @@ impl Authenticator {
 }
 
 fn read(path: &std::path::Path) -> Result<Tokens, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    Tokens::parse(&text)
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8: save it as UTF-8 without a byte-order mark")?;
+    let tokens = Tokens::parse(&text)?;
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o004 != 0) {
+        tracing::warn!(
+            path = %path.display(),
+            "everybody on this machine can read the tokens file: chmod 640 it; its hashes tell who has access to what"
+        );
+    }
+    Ok(tokens)
 }
 
 fn version(path: &std::path::Path) -> Option<Version> {

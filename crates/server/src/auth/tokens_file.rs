@@ -20,6 +20,9 @@ impl Tokens {
     /// # Errors
     /// The first wrong line, by number; never what it holds beyond the name.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if text.starts_with('\u{feff}') {
+            return Err("it begins with a byte-order mark (U+FEFF): save it as UTF-8 without one".to_owned());
+        }
         let mut tokens = Vec::new();
         let mut names = HashSet::new();
         for (index, line) in text.lines().enumerate() {
@@ -122,6 +125,7 @@ mod tests {
             ("a sha256:12 *:read".to_owned(), "hash"),
             (format!("anonymous {hash} *:read"), "anonymous"),
             ("# nothing".to_owned(), "no token"),
+            (format!("\u{feff}a {hash} *:read"), "byte-order mark"),
         ] {
             let error = Tokens::parse(&bad).unwrap_err();
             assert!(error.contains(problem), "{error}");

@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::failure::Failure;
 use super::parse;
+use crate::api::extract::BodyBudget;
 use crate::app::{App, Parts};
 use crate::audit::Audit;
 use crate::auth::Authenticator;
@@ -125,7 +126,8 @@ impl Server {
         });
         let conversion = config.conversion.clone();
         let converter = Converter::new(catalog.clone(), audit.clone(), conversion, config.store_config())?;
-        Ok(Some(Self(App::new(Parts { config, catalog, auth, audit, worker, converter, health, metrics }))))
+        let bodies = BodyBudget::new(config.http.body_budget_bytes);
+        Ok(Some(Self(App::new(Parts { config, bodies, catalog, auth, audit, worker, converter, health, metrics }))))
     }
 
     /// Serves until `stop`, then answers what was accepted and closes the database.

@@ -17,6 +17,9 @@ pub struct HttpConfig {
     /// Largest request body
     #[arg(long, env = "HOGLAKE_BODY_LIMIT_BYTES", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     pub body_limit_bytes: usize,
+    /// Memory for the bodies of all requests together; beyond it large ones are answered 503
+    #[arg(long, env = "HOGLAKE_BODY_BUDGET_BYTES", value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
+    pub body_budget_bytes: usize,
     /// How long a client may take to send the head of a request, and may keep an idle connection
     #[arg(long, env = "HOGLAKE_HEADER_TIMEOUT_MS", value_name = "MS", default_value = "60000", value_parser = duration_ms)]
     pub header_timeout_ms: Duration,
@@ -47,6 +50,13 @@ impl HttpConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if self.body_limit_bytes == 0 {
             return Err(ConfigError("HOGLAKE_BODY_LIMIT_BYTES (--body-limit-bytes) must be at least 1".to_owned()));
+        }
+        if self.body_budget_bytes < self.body_limit_bytes {
+            return Err(ConfigError(
+                "HOGLAKE_BODY_BUDGET_BYTES (--body-budget-bytes) must be at least HOGLAKE_BODY_LIMIT_BYTES \
+                 (--body-limit-bytes), or no body of that size could ever be taken"
+                    .to_owned(),
+            ));
         }
         Ok(())
     }

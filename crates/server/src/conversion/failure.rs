@@ -135,7 +135,9 @@ fn access(error: StoreError) -> Failure {
     let cause = chain(&error);
     match error {
         StoreError::Outside { location } => outside_of(&location),
-        StoreError::Denied { location, .. } => denied(&location).because(cause),
+        StoreError::Denied { location, .. } | StoreError::NoCredentials { location, .. } => {
+            denied(&location).because(cause)
+        }
         StoreError::NotFound { location } => {
             Failure::new(404, "object_not_found", format!("{location} does not exist"))
         }

@@ -1,5 +1,6 @@
-//! A connection that gives up on a client that takes no more of its answer.
+//! A connection that gives up on a client that takes no more of its answer, and has a word for every refusal.
 
+use super::unparsable;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -14,11 +15,29 @@ pub(super) struct PatientStream {
     stream: TcpStream,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// What is written in place of a bare refusal, and how much of it has been.
+    instead: Option<(Vec<u8>, usize)>,
 }
 
 impl PatientStream {
     pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+        Self { stream, patience, stalled: None, instead: None }
+    }
+
+    /// Writes the answer that stands in for `written`, all of it; then `written` counts as written.
+    fn write_instead(&mut self, context: &mut Context<'_>, written: usize) -> Poll<io::Result<usize>> {
+        while let Some((answer, done)) = &mut self.instead {
+            if *done == answer.len() {
+                break;
+            }
+            match ready!(Pin::new(&mut self.stream).poll_write(context, &answer[*done..])) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(more) => *done += more,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.instead = None;
+        Poll::Ready(Ok(written))
     }
 
     /// Starts the clock when a write has to wait, stops it when one goes through.
@@ -47,7 +66,13 @@ impl AsyncRead for PatientStream {
 
 impl AsyncWrite for PatientStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if self.instead.is_none() {
+            self.instead = unparsable::in_words(bytes).map(|answer| (answer, 0));
+        }
+        let polled = match self.instead {
+            Some(_) => self.write_instead(context, bytes.len()),
+            None => Pin::new(&mut self.stream).poll_write(context, bytes),
+        };
         self.judge(context, polled)
     }
 
@@ -56,6 +81,12 @@ impl AsyncWrite for PatientStream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let mut filled = slices.iter().filter(|slice| !slice.is_empty());
+        if let (Some(only), None) = (filled.next(), filled.next())
+            && (self.instead.is_some() || unparsable::in_words(only).is_some())
+        {
+            return self.poll_write(context, only);
+        }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
         self.judge(context, polled)
     }

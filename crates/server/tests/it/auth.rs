@@ -138,3 +138,34 @@ fn every_operation_is_in_the_table_of_requirements() {
         assert!(Requirement::of(operation.id).is_some(), "{}", operation.id);
     }
 }
+
+#[tokio::test]
+async fn a_tokens_file_that_everybody_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let file = folder.path().join("tokens");
+    token(&file, "ops", &["*:admin"]);
+    for (mode, warned) in [(0o644, true), (0o640, false)] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (server, _database) =
+            server_with(|command| command.env("HOGLAKE_TOKENS_FILE", file.to_string_lossy())).await;
+        assert_eq!(server.log().contains("everybody on this machine can read the tokens file"), warned, "{mode:o}");
+    }
+}
+
+#[tokio::test]
+async fn a_tokens_file_of_a_foreign_editor_says_what_is_wrong() {
+    let folder = folder();
+    let file = folder.path().join("tokens");
+    token(&file, "ops", &["*:admin"]);
+    let good = std::fs::read_to_string(&file).unwrap();
+    let utf16: Vec<u8> = good.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bad in [format!("\u{feff}{good}").into_bytes(), [&[0xff, 0xfe][..], &utf16].concat()] {
+        std::fs::write(&file, bad).unwrap();
+        let command = ServerCommand::serve().database("postgresql://localhost:1/nothing");
+        let output = command.env("HOGLAKE_TOKENS_FILE", file.to_string_lossy()).output();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("byte-order mark") && message.contains("HOGLAKE_TOKENS_FILE"), "{message}");
+    }
+}

@@ -172,3 +172,87 @@ async fn path_segments_are_decoded_once() {
     let response = server.request("GET", "/v1/catalogs/%ff").send().await;
     assert_eq!(response.failure(), (400, "bad_request".to_owned()));
 }
+
+/// The answer to `request` as it comes over the wire, and its body.
+async fn raw(address: std::net::SocketAddr, request: &[u8]) -> (String, serde_json::Value) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (mut reading, mut writing) = stream.split();
+    // The server may close before it has read all.
+    let _ = writing.write_all(request).await;
+    let mut answer = Vec::new();
+    let _ =
+        tokio::time::timeout(Duration::from_secs(20), reading.read_to_end(&mut answer)).await.expect("it is closed");
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+    let body = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+    (head.to_ascii_lowercase(), body)
+}
+
+#[tokio::test]
+async fn what_cannot_be_parsed_is_refused_in_json() {
+    let (server, _database) = server().await;
+    let long = format!("GET /v1/{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(70_000));
+    let large = format!("GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Large: {}\r\n\r\n", "x".repeat(600_000));
+    let many = format!("GET /v1/info HTTP/1.1\r\nHost: x\r\n{}\r\n", "X-Many: x\r\n".repeat(200));
+    for (request, status) in [
+        ("\x16\x03\x01\x02 not http at all\r\n\r\n".to_owned(), "400"),
+        ("GET\r\n\r\n".to_owned(), "400"),
+        ("GET /v1/info HTTP/1.1\r\nbad header\r\n\r\n".to_owned(), "400"),
+        ("GET /v1/in fo HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "400"),
+        (long, "414"),
+        (large, "431"),
+        (many, "431"),
+    ] {
+        let shown = request.chars().take(40).collect::<String>();
+        let (head, body) = raw(server.address(), request.as_bytes()).await;
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{shown}: {head}");
+        assert!(head.contains("content-type: application/json") && head.contains("x-request-id: "), "{head}");
+        assert_eq!(body["error"], "bad_request", "{shown}");
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.len() > 20));
+    }
+}
+
+/// Large bodies share a budget: those beyond it are told to come back, and small requests are served all the while.
+#[tokio::test]
+async fn large_bodies_are_bounded_together() {
+    let settings = [("HOGLAKE_BODY_LIMIT_BYTES", "1000000"), ("HOGLAKE_BODY_BUDGET_BYTES", "1500000")];
+    let (server, _database) =
+        server_with(|command| settings.iter().fold(command, |command, (name, value)| command.env(name, value))).await;
+    let body = format!("{{\"name\": \"{}\"}}", "x".repeat(899_988));
+    // All but the last byte: it stays in memory.
+    let stall = async || {
+        let head =
+            "POST /v1/catalogs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n";
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body.as_bytes()[..899_999]).await.unwrap();
+        stream
+    };
+    let ask = || server.request("POST", "/v1/catalogs").header("Content-Type", "application/json").body(body.clone());
+    let mut waiting = stall().await;
+    let mut refused = ask().send().await;
+    for _ in 0..200 {
+        if refused.status == 503 {
+            break;
+        }
+        // It was not read to its end yet; or it was the one that found no room.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if waiting.try_read(&mut [0; 1]).is_ok() {
+            waiting = stall().await;
+        }
+        refused = ask().send().await;
+    }
+    assert_eq!(refused.failure(), (503, "unavailable".to_owned()));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let small =
+        server.request("POST", "/v1/catalogs").json(&json!({"name": "a", "data_path": "s3://b/a"})).send().await;
+    assert_eq!(small.status, 201);
+    let metrics = server.request("GET", "/metrics").send().await.text();
+    assert!(metrics.contains("hoglake_requests_shed_total{reason=\"body_budget\"}"));
+
+    waiting.write_all(b"}").await.unwrap();
+    let mut answer = [0; 12];
+    waiting.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400", "it has no data path");
+    assert_eq!(ask().send().await.status, 400, "its memory is free again");
+}

@@ -18,6 +18,7 @@ fn a_wrong_setting_is_named_by_its_variable() {
         ("HOGLAKE_LISTEN", "here"),
         ("HOGLAKE_BODY_LIMIT_BYTES", "0"),
         ("HOGLAKE_BODY_LIMIT_BYTES", "-1"),
+        ("HOGLAKE_BODY_BUDGET_BYTES", "1000"),
         ("HOGLAKE_HEADER_TIMEOUT_MS", "0"),
         ("HOGLAKE_DB_POOL_SIZE", "0"),
         ("HOGLAKE_DB_POOL_SIZE", "many"),

@@ -1,17 +1,17 @@
 //! `/v1/catalogs/{catalog}/maintenance`: the tasks that background work also does, on demand, and their ledgers.
 
-use crate::api::answer::respond;
-use crate::api::error::ApiError;
+use crate::api::answer::{audited, respond};
+use crate::api::error::{ApiError, chain};
 use crate::api::extract::{Caller, IdempotencyKey, Path, Query};
 use crate::app::App;
 use crate::audit::Action;
-use crate::worker::{Trigger, WorkError, Worker};
+use crate::worker::{Trigger, WorkError};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::expiry::check_batch;
-use hoglake_catalog::idempotency::Answer;
+use hoglake_catalog::idempotency::{self, Answer};
 use hoglake_catalog::removals::RemovalPage;
 use hoglake_catalog::runs::RunPage;
 use hoglake_catalog::verify::{Report, Status};
@@ -57,45 +57,76 @@ struct Asked {
     app: App,
     caller: Caller,
     key: IdempotencyKey,
+    catalog: Arc<CatalogIdentity>,
     action: Action,
     dry_run: bool,
 }
 
 impl Asked {
-    /// Does `work` on a catalog once for its key, with its line in the audit trail. A dry run changes nothing, so that it
-    /// needs neither. Work that has begun is finished, even for a client that has gone.
-    async fn answer<T, F>(
+    /// Does `work` once for its key, with its line in the audit trail. A dry run changes nothing, so that it needs neither.
+    /// Work that has begun is finished, answered and audited, even for a client that has gone.
+    async fn answer<T: Serialize + Send + 'static>(
         self,
-        catalog: &str,
-        work: impl FnOnce(Worker, Arc<CatalogIdentity>) -> F,
-    ) -> Result<Response, ApiError>
-    where
-        T: Serialize + Send + 'static,
-        F: Future<Output = Result<T, WorkError>> + Send + 'static,
-    {
-        let Self { app, caller, key, action, dry_run } = self;
-        let catalog = app.catalog.catalog_find(catalog).await?;
-        let key = key.of_body(&[])?.filter(|_| !dry_run);
+        work: impl Future<Output = Result<T, WorkError>> + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        let key = self.key.of_body(&[])?.filter(|_| !self.dry_run);
         if let Some(key) = &key
-            && let Some(stored) = app.catalog.answer_find(catalog.id, key).await?
+            && let Some(stored) = self.app.catalog.answer_claim(self.catalog.id, key).await?
         {
-            return Ok(respond(stored));
+            return audited(&self.app, &self.caller, self.action, &self.catalog.name, None, Ok(stored));
         }
-        let work = work(app.worker.clone(), Arc::clone(&catalog));
-        let result = tokio::spawn(work).await.map_err(ApiError::fault)?.map_err(ApiError::from);
-        let body = match &result {
-            Ok(result) => Some(serde_json::to_string(result).map_err(ApiError::fault)?),
-            Err(_) => None,
-        };
-        if !dry_run {
-            app.audit.record_result(&caller, action, &catalog.name, None, body.as_deref(), &result);
+        tokio::spawn(self.work(key, work)).await.map_err(ApiError::fault)?.map(respond)
+    }
+
+    async fn work<T: Serialize>(
+        self,
+        key: Option<idempotency::IdempotencyKey>,
+        work: impl Future<Output = Result<T, WorkError>>,
+    ) -> Result<Answer, ApiError> {
+        let result = self.keep_claim(key.as_ref(), work).await.map_err(ApiError::from);
+        let result = result.and_then(|done| serde_json::to_string(&done).map_err(ApiError::fault));
+        let (app, catalog) = (&self.app, &self.catalog);
+        if !self.dry_run {
+            let body = result.as_ref().ok().map(String::as_str);
+            app.audit.record_result(&self.caller, self.action, &catalog.name, None, body, &result);
         }
-        result?;
-        let answer = Answer { status: 200, body, snapshot: None, replayed: false };
-        if let Some(key) = &key {
-            app.catalog.answer_store(catalog.id, key, &answer).await?;
+        match result {
+            Ok(body) => {
+                let answer = Answer { status: 200, body: Some(body), snapshot: None, replayed: false };
+                if let Some(key) = &key {
+                    app.catalog.answer_settle(catalog.id, key, &answer).await?;
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                if let Some(key) = &key
+                    && let Err(error) = app.catalog.answer_release(catalog.id, key).await
+                {
+                    tracing::warn!(error = chain(&error), "the claim of an Idempotency-Key stays until it runs out");
+                }
+                Err(error)
+            }
         }
-        Ok(respond(answer))
+    }
+
+    /// Does `work`, and renews the claim of `key` meanwhile.
+    async fn keep_claim<T>(
+        &self,
+        key: Option<&idempotency::IdempotencyKey>,
+        work: impl Future<Output = Result<T, WorkError>>,
+    ) -> Result<T, WorkError> {
+        let mut work = std::pin::pin!(work);
+        let Some(key) = key else { return work.await };
+        loop {
+            tokio::select! {
+                done = work.as_mut() => return done,
+                () = tokio::time::sleep(idempotency::CLAIM_LEASE / 4) => {
+                    if let Err(error) = self.app.catalog.answer_renew(self.catalog.id, key).await {
+                        tracing::warn!(error = chain(&error), "the claim of an Idempotency-Key was not renewed");
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -108,10 +139,11 @@ pub async fn expire(
     key: IdempotencyKey,
 ) -> Result<Response, ApiError> {
     let batch = check_batch(bounds.batch.unwrap_or(app.worker.settings.expiry_batch))?;
-    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
-        worker.expire(&catalog, batch, bounds.dry_run, Trigger::Request).await
-    };
-    Asked { app, caller, key, action: Action::Expiry, dry_run: bounds.dry_run }.answer(&catalog, work).await
+    let catalog = app.catalog.catalog_find(&catalog).await?;
+    let (action, dry_run) = (Action::Expiry, bounds.dry_run);
+    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
+    let work = async move { worker.expire(&target, batch, dry_run, Trigger::Request).await };
+    Asked { app, caller, key, catalog, action, dry_run }.answer(work).await
 }
 
 /// Merges small files.
@@ -126,10 +158,11 @@ pub async fn compact(
         Some(batch) => usize::try_from(check_batch(batch)?).unwrap_or(usize::MAX),
         None => app.worker.settings.compaction_max_groups_per_run,
     };
-    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
-        worker.compact(&catalog, groups, bounds.dry_run, Trigger::Request).await
-    };
-    Asked { app, caller, key, action: Action::Compaction, dry_run: bounds.dry_run }.answer(&catalog, work).await
+    let catalog = app.catalog.catalog_find(&catalog).await?;
+    let (action, dry_run) = (Action::Compaction, bounds.dry_run);
+    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
+    let work = async move { worker.compact(&target, groups, dry_run, Trigger::Request).await };
+    Asked { app, caller, key, catalog, action, dry_run }.answer(work).await
 }
 
 /// Deletes files that nothing refers to.
@@ -141,10 +174,11 @@ pub async fn cleanup(
     key: IdempotencyKey,
 ) -> Result<Response, ApiError> {
     let batch = check_batch(bounds.batch.unwrap_or(app.worker.settings.cleanup_batch))?;
-    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
-        worker.clean(&catalog, batch, bounds.dry_run, Trigger::Request).await
-    };
-    Asked { app, caller, key, action: Action::Cleanup, dry_run: bounds.dry_run }.answer(&catalog, work).await
+    let catalog = app.catalog.catalog_find(&catalog).await?;
+    let (action, dry_run) = (Action::Cleanup, bounds.dry_run);
+    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
+    let work = async move { worker.clean(&target, batch, dry_run, Trigger::Request).await };
+    Asked { app, caller, key, catalog, action, dry_run }.answer(work).await
 }
 
 /// Checks the invariants.
@@ -182,12 +216,13 @@ pub async fn rehydrate(
     if scope.namespace.is_some() != scope.table.is_some() {
         return Err(Refusal::validation("`namespace` and `table` belong together: give both, or neither").into());
     }
-    let work = async move |worker: Worker, catalog: Arc<CatalogIdentity>| {
-        let (namespace, table) = (scope.namespace.as_deref(), scope.table.as_deref());
-        let requeued = worker.catalog.rehydrate(&catalog.name, namespace, table).await?;
+    let catalog = app.catalog.catalog_find(&catalog).await?;
+    let (store, name) = (app.catalog.clone(), catalog.name.clone());
+    let work = async move {
+        let requeued = store.rehydrate(&name, scope.namespace.as_deref(), scope.table.as_deref()).await?;
         Ok::<_, WorkError>(Requeued { requeued })
     };
-    Asked { app, caller, key, action: Action::Rehydrate, dry_run: false }.answer(&catalog, work).await
+    Asked { app, caller, key, catalog, action: Action::Rehydrate, dry_run: false }.answer(work).await
 }
 
 /// Lists the removal ledger.

@@ -1,12 +1,16 @@
 //! JSON request bodies.
 
+mod budget;
 mod objects;
+
+pub use budget::BodyBudget;
 
 use crate::api::error::ApiError;
 use crate::app::App;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use budget::Held;
 use hoglake_model::{ErrorCode, Refusal};
 use http_body_util::BodyExt;
 use objects::Objects;
@@ -17,13 +21,16 @@ use std::time::Duration;
 ///
 /// # Errors
 /// 400 for another content type or encoding, an empty body, `null`, anything that is not UTF-8 JSON, and a value that
-/// is not a `T` (the detail names the field); 408 when the client stops sending; 413 above the body limit.
+/// is not a `T` (the detail names the field); 408 when the client stops sending; 413 above the body limit; 503 when the
+/// bodies of other requests take all the memory there is for them.
 #[derive(Debug)]
 pub struct JsonBody<T> {
     /// The decoded body.
     pub value: T,
     /// What the client sent, for comparing a repeated request with its first.
     pub bytes: Bytes,
+    /// Its part of the memory for bodies, until the request is answered.
+    _held: Held,
 }
 
 /// Bodies above this size are decoded on a thread that no other request waits for.
@@ -35,12 +42,14 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for JsonBody<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_headers(request.headers())?;
         let http = &app.config.http;
-        let bytes = read(request.into_body(), http.body_limit_bytes, http.body_timeout_ms).await?;
+        let mut held = app.bodies.hold();
+        let bytes = read(request.into_body(), http.body_limit_bytes, http.body_timeout_ms, &mut held).await?;
         if bytes.len() <= LARGE {
             let value = decode(&bytes)?;
-            return Ok(Self { value, bytes });
+            return Ok(Self { value, bytes, _held: held });
         }
-        let decoded = tokio::task::spawn_blocking(move || decode(&bytes).map(|value| Self { value, bytes }));
+        let decoded =
+            tokio::task::spawn_blocking(move || decode(&bytes).map(|value| Self { value, bytes, _held: held }));
         Ok(decoded.await.map_err(ApiError::fault)??)
     }
 }
@@ -68,7 +77,7 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Reads a whole body of at most `limit` bytes, giving the client `patience` for each piece.
-async fn read(mut body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
+async fn read(mut body: Body, limit: usize, patience: Duration, held: &mut Held) -> Result<Bytes, ApiError> {
     let too_large = || {
         let detail = format!("the request body is larger than {limit} bytes, which is the limit of this server");
         Refusal::new(ErrorCode::PayloadTooLarge, detail)
@@ -82,6 +91,7 @@ async fn read(mut body: Body, limit: usize, patience: Duration) -> Result<Bytes,
         if bytes.len() + frame.len() > limit {
             return Err(too_large().into());
         }
+        held.grow_to(bytes.len() + frame.len())?;
         if bytes.is_empty() && body.is_end_stream() {
             return Ok(frame);
         }
