@@ -187,11 +187,18 @@ def test_sums_beyond_int64(lake, case):
     assert lake.files()[0]["row_id_start"] == 0
 
 
-def test_sizes_beyond_int64_over_two_commits(lake):
-    lake.append(lake.file(file_size_bytes=MAX_INT64))
+def test_no_file_claims_more_than_a_store_can_hold(lake):
+    """Otherwise one registration could fill the table's count of bytes, and nothing could be appended any more."""
+    largest = 2**48
+    lake.append(lake.file(file_size_bytes=largest))
+    for size in (largest + 1, MAX_INT64):
+        with lake.unchanged():
+            refused(lake.commit(appends=[lake.appends(lake.file(file_size_bytes=size))]), 422, "validation", str(largest))
     with lake.unchanged():
-        refused(lake.commit(appends=[lake.appends(lake.file(file_size_bytes=1))]), 422, "validation")
-    assert ok(lake.get_table())["file_size_bytes"] == MAX_INT64
+        path = f"{lake.data_path}/{'x' * 2048}"
+        refused(lake.commit(appends=[lake.appends(lake.file(path=path))]), 422, "validation", "too long")
+    lake.append(lake.file(file_size_bytes=1))
+    assert ok(lake.get_table())["file_size_bytes"] == largest + 1
 
 
 def test_zero_width_files_take_no_row_ids(lake):
