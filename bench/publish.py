@@ -53,7 +53,8 @@ def write(table, path, **options):
     import pyarrow.parquet as pq
     fields = [f.with_metadata({"PARQUET:field_id": str(i + 1)}) for i, f in enumerate(table.schema)]
     pq.write_table(table.cast(pa.schema(fields)), path, **options)
-    return {"path": f"file://{path}", "record_count": table.num_rows, "file_size_bytes": path.stat().st_size, "column_stats": []}
+    return {"path": f"file://{path}", "record_count": table.num_rows, "file_size_bytes": path.stat().st_size,
+            "footer_size": pq.read_metadata(path).serialized_size, "column_stats": []}
 
 
 def commit(server, table, file):
@@ -168,7 +169,10 @@ def main(argv):
     parser.add_argument("--json")
     args = parser.parse_args(argv)
     machine.build()
-    from broker import Broker
+    try:
+        from broker import Broker
+    except ModuleNotFoundError as missing:
+        sys.exit(f"{missing}: run it with the tests' Python, .venv/bin/python bench/run publish (./x setup makes it)")
     report = machine.Report("Publications against a bare librdkafka loop", args.json)
     folder = Path(tempfile.mkdtemp(prefix="hoglake-bench-"))
     try:
