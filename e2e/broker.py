@@ -30,6 +30,7 @@ class Broker:
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
     scram: tuple[str, str] | None = None
+    tls: bool = False
     process: subprocess.Popen | None = None
 
     @property
@@ -44,15 +45,23 @@ class Broker:
     def properties(self) -> pathlib.Path:
         return self.folder / "server.properties"
 
+    @property
+    def certificate(self) -> pathlib.Path:
+        """Of a broker with `tls`: its own, and the authority that signed it."""
+        return self.folder / "certificate.pem"
+
+    @property
+    def protocol(self) -> str:
+        return ("SASL_" if self.scram else "") + ("SSL" if self.tls else "PLAINTEXT")
+
     def configuration(self) -> dict[str, str]:
-        protocol = "SASL_PLAINTEXT" if self.scram else "PLAINTEXT"
         made = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "listeners": f"CLIENT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"CLIENT://127.0.0.1:{self.port}",
-            "listener.security.protocol.map": f"CLIENT:{protocol},CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": f"CLIENT:{self.protocol},CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "CLIENT",
             "log.dirs": str(self.folder / "logs"),
@@ -74,10 +83,26 @@ class Broker:
                 "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
                 "listener.name.client.scram-sha-256.sasl.jaas.config": f'{login} username="{user}" password="{password}";',
             }
+        if self.tls:
+            made |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(self.folder / "keystore.pem"),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.certificate),
+            }
         return made | self.settings
+
+    def certify(self) -> None:
+        key = self.folder / "key.pem"
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+        command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(self.certificate)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        (self.folder / "keystore.pem").write_text(key.read_text() + self.certificate.read_text())
 
     def start(self) -> "Broker":
         if not self.properties.exists():
+            if self.tls:
+                self.certify()
             self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.configuration().items()))
             command = [*JAVA, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self.properties)]
             if self.scram:
@@ -99,10 +124,12 @@ class Broker:
     def client(self, **more) -> dict:
         """Settings of a client that may do everything."""
         made = {"bootstrap.servers": self.address, "reconnect.backoff.max.ms": 500, "log_level": 0}
+        made |= {"security.protocol": self.protocol.lower()}
+        if self.tls:
+            made |= {"ssl.ca.location": str(self.certificate)}
         if self.scram:
             user, password = self.scram
             made |= {
-                "security.protocol": "sasl_plaintext",
                 "sasl.mechanism": "SCRAM-SHA-256",
                 "sasl.username": user,
                 "sasl.password": password,

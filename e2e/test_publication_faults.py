@@ -312,3 +312,23 @@ def test_brokers_that_want_a_login(lake, serving, name, filesystem, duck):
         rebuilt_is_the_table(lake, broker, topic, filesystem, duck)
         assert "s3cret" not in known.log.read_text() + stranger.log.read_text() + json.dumps(show(lake))
         assert known.stop() == 0
+
+
+def test_brokers_that_speak_tls(lake, serving, name, filesystem, duck):
+    with Broker(scram=("hog", "s3cret-of-the-hog"), tls=True) as broker:
+        topic = broker.topic(name)
+        create(lake, broker, topic, format="json")
+        append(lake)
+        login = {
+            "HOGLAKE_KAFKA_SECURITY_PROTOCOL": "sasl_ssl",
+            "HOGLAKE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256",
+            "HOGLAKE_KAFKA_SASL_USERNAME": "hog",
+            "HOGLAKE_KAFKA_SASL_PASSWORD": "s3cret-of-the-hog",
+        }
+        # nobody that the system trusts signed the broker's certificate
+        wary = serving(**login).start()
+        wait_until(lake, lambda shown: "certificate" in shown.get("last_error", "").lower(), seconds=20)
+        assert wary.stop() == 0
+        told = serving(**login, HOGLAKE_KAFKA_SSL_CA_FILE=str(broker.certificate)).start()
+        rebuilt_is_the_table(lake, broker, topic, filesystem, duck)
+        assert told.stop() == 0
