@@ -9,6 +9,8 @@ use serde_json::Value;
 /// A server to ask.
 pub(in super::super) struct Server {
     address: String,
+    /// The address for people: without the name and password that it may carry.
+    shown: String,
     client: reqwest::Client,
     token: Option<String>,
 }
@@ -19,7 +21,7 @@ impl Server {
         let client =
             reqwest::Client::builder().build().map_err(|error| Failure::at("cannot speak HTTP (--server)", error))?;
         let token = token.map(|token| token.expose().to_owned());
-        Ok(Self { address: address.trim_end_matches('/').to_owned(), client, token })
+        Ok(Self { address: address.trim_end_matches('/').to_owned(), shown: without_login(address), client, token })
     }
 
     /// Asks for what is at `path` below `/v1`, whose segments are encoded here.
@@ -43,12 +45,21 @@ impl Server {
         }
         let body: Value = response.json().await.map_err(|error| self.failed(error))?;
         let detail = body["detail"].as_str().unwrap_or("the server gave no reason").to_owned();
-        Err(Failure::at(format!("{} refused", self.address), detail))
+        Err(Failure::at(format!("{} refused", self.shown), detail))
     }
 
     fn failed(&self, error: reqwest::Error) -> Failure {
-        Failure::at(format!("{} does not answer (--server)", self.address), error)
+        Failure::at(format!("{} does not answer (--server)", self.shown), error.without_url())
     }
+}
+
+fn without_login(address: &str) -> String {
+    let Some(mut url) = url::Url::parse(address).ok().filter(url::Url::has_host) else {
+        return "the address".to_owned();
+    };
+    // an address that cannot have a login has none to take away
+    let _ = url.set_password(None).and_then(|()| url.set_username(""));
+    url.as_str().trim_end_matches('/').to_owned()
 }
 
 /// Asks `server` for one bite of `task`, and gives its answer.
@@ -74,4 +85,14 @@ pub(super) async fn run(server: &Server, asked: &Maintain, task: Task) -> Result
     let query = format!("?{}", query.join("&"));
     let response = server.ask(Method::POST, &["catalogs", &asked.catalog, "maintenance", operation], &query).await?;
     response.json().await.map_err(|error| server.failed(error))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_login_in_the_address_is_not_shown() {
+        assert_eq!(super::without_login("http://u:secret@127.0.0.1:1/"), "http://127.0.0.1:1");
+        assert_eq!(super::without_login("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+        assert_eq!(super::without_login("u:secret@host"), "the address");
+    }
 }
