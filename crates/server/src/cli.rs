@@ -10,6 +10,8 @@ mod openapi;
 mod parse;
 mod restore_check;
 mod serve;
+mod spinner;
+mod stdout;
 mod storage;
 mod sync;
 mod token;

@@ -3,7 +3,7 @@
 use crate::api::error::chain;
 use crate::config::ConfigError;
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 /// What a command prints when it fails.
@@ -47,7 +47,14 @@ impl fmt::Display for Failure {
             Self::Orphans => {
                 f.write_str("nothing is missing, but the object store holds objects that the catalog does not know")
             }
-            Self::While(what, error) => write!(f, "{what}: {}", chain(error.as_ref())),
+            // what an object store or a server says may carry anything; a terminal obeys control characters
+            Self::While(what, error) => {
+                format!("{what}: {}", chain(error.as_ref())).chars().try_for_each(|c| match c {
+                    '\n' => f.write_char(c),
+                    c if c.is_control() => write!(f, "{}", c.escape_default()),
+                    c => f.write_char(c),
+                })
+            }
         }
     }
 }
@@ -55,5 +62,16 @@ impl fmt::Display for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self::Config(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[test]
+    fn what_others_say_does_not_reach_the_terminal_raw() {
+        let failure = Failure::at("cannot list", "bad key a\u{1b}[31m\u{1}b\nand so on");
+        assert_eq!(failure.to_string(), "cannot list: bad key a\\u{1b}[31m\\u{1}b\nand so on");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::serve::runtime;
+use super::stdout::say;
 use super::storage::Storage;
 use super::sync::absolute;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
@@ -64,7 +65,7 @@ impl Inspect {
                 tables.push(table);
             }
             if self.json {
-                println!("{}", json!({ "path": place.root.to_string(), "tables": tables }));
+                say!("{}", json!({ "path": place.root.to_string(), "tables": tables }));
             } else {
                 tables.iter().for_each(print);
             }
@@ -130,30 +131,37 @@ fn partitioning(head: &TableState) -> Vec<String> {
 
 fn print(table: &Value) {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    println!("{} table, version {}", text(&table["format"]), text(&table["version"]));
-    println!("columns:");
+    say!("{} table, version {}", text(&table["format"]), text(&table["version"]));
+    say!("columns:");
     for column in table["schema"].as_array().into_iter().flatten() {
         let required = if column["required"] == json!(true) { " not null" } else { "" };
-        println!("  {:>5} {}: {}{required}", column["id"], text(&column["name"]), text(&column["type"]));
+        say!("  {:>5} {}: {}{required}", column["id"], text(&column["name"]), text(&column["type"]));
     }
     let fields: Vec<_> = table["partitioning"].as_array().into_iter().flatten().map(text).collect();
-    println!("partitioned by: {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") });
+    say!("partitioned by: {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") });
     let files = &table["files"];
-    println!(
+    say!(
         "files: {}, {} bytes, {} records ({} files do not say), {} with bounds",
-        files["count"], files["size-bytes"], files["records"], files["without-record-count"], files["with-bounds"]
+        files["count"],
+        files["size-bytes"],
+        files["records"],
+        files["without-record-count"],
+        files["with-bounds"]
     );
     let deletes = &table["deletes"];
-    println!(
+    say!(
         "files with deletes: {} vectors, {} position deletes, {} equality deletes, {} log files",
-        deletes["vectors"], deletes["position-files"], deletes["equality-files"], deletes["log-files"]
+        deletes["vectors"],
+        deletes["position-files"],
+        deletes["equality-files"],
+        deletes["log-files"]
     );
     for (target, items) in table["cannot-express"].as_object().into_iter().flatten() {
         for item in items.as_array().into_iter().flatten() {
-            println!("{target}: {}", text(item));
+            say!("{target}: {}", text(item));
         }
     }
     for warning in table["warnings"].as_array().into_iter().flatten() {
-        println!("warning: {}", text(warning));
+        say!("warning: {}", text(warning));
     }
 }

@@ -8,6 +8,8 @@ pub(super) mod remote;
 use super::database::Database;
 use super::failure::Failure;
 use super::serve::runtime;
+use super::spinner::spinner;
+use super::stdout::say;
 use crate::audit::Audit;
 use crate::config::log::{AuditPlace, LogConfig};
 use crate::config::maintenance::MaintenanceConfig;
@@ -21,7 +23,6 @@ use hoglake_formats::store::Stores;
 use indicatif::ProgressBar;
 use remote::Server;
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,12 +81,7 @@ impl Maintain {
         self.database.check()?;
         self.s3.check()?;
         logging::init(&self.log)?;
-        let bar = if self.json || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new_spinner().with_message(format!("{task:?} {}", self.catalog))
-        };
-        bar.enable_steady_tick(Duration::from_millis(120));
+        let bar = spinner(self.json, format!("{task:?} {}", self.catalog));
         let json = self.json;
         let outcome = runtime(0)?.block_on(async {
             match &self.server {
@@ -96,7 +92,7 @@ impl Maintain {
         bar.finish_and_clear();
         let outcome = outcome?;
         if json {
-            println!("{outcome}");
+            say!("{outcome}");
         } else {
             print_text(&outcome);
         }
@@ -222,14 +218,14 @@ fn print_text(outcome: &Value) {
             Value::Array(checks) if name == "checks" => {
                 for check in checks {
                     let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
-                    println!("{:<18} {} ({} violations)", text("check"), text("status"), check["violations"]);
+                    say!("{:<18} {} ({} violations)", text("check"), text("status"), check["violations"]);
                     for sample in check["samples"].as_array().into_iter().flatten() {
-                        println!("    {}", sample.as_str().unwrap_or_default());
+                        say!("    {}", sample.as_str().unwrap_or_default());
                     }
                 }
             }
-            Value::String(text) => println!("{name:<26} {text}"),
-            value => println!("{name:<26} {value}"),
+            Value::String(text) => say!("{name:<26} {text}"),
+            value => say!("{name:<26} {value}"),
         }
     }
 }

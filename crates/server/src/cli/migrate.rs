@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::failure::Failure;
 use super::serve::runtime;
+use super::stdout::say;
 use crate::config;
 use crate::config::database::DatabaseConfig;
 use crate::config::log::LogConfig;
@@ -31,11 +32,11 @@ impl Migrate {
             database.stop().await;
             let report = report?;
             if self.json {
-                println!("{}", serde_json::json!(report));
+                say!("{}", serde_json::json!(report));
             } else if report.applied.is_empty() {
-                println!("The schema is up to date (version {}).", report.version);
+                say!("The schema is up to date (version {}).", report.version);
             } else {
-                println!("Applied {} (version {}).", report.applied.join(", "), report.version);
+                say!("Applied {} (version {}).", report.applied.join(", "), report.version);
             }
             Ok(())
         })

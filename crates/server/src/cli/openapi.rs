@@ -1,8 +1,8 @@
 //! `hoglake openapi`
 
 use super::failure::Failure;
+use super::stdout::say;
 use clap::ValueEnum;
-use std::io::{ErrorKind, Write};
 
 /// Which contract to print.
 #[derive(Debug, clap::Args)]
@@ -26,10 +26,7 @@ impl Openapi {
             Which::Catalog => crate::contract::CATALOG,
             Which::Conversion => crate::contract::CONVERSION,
         };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            // whoever reads has seen enough, as `head` does
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            printed => printed.map_err(|error| Failure::at("cannot print the contract", error)),
-        }
+        say!("{}", text.trim_end());
+        Ok(())
     }
 }

@@ -8,6 +8,8 @@ use super::database::Database;
 use super::failure::Failure;
 use super::maintain::{in_words, remote};
 use super::serve::runtime;
+use super::spinner::spinner;
+use super::stdout::say;
 use crate::config::log::LogConfig;
 use crate::config::s3::S3Config;
 use crate::config::{self, Secret, database::DatabaseConfig};
@@ -17,12 +19,10 @@ use crate::worker::WorkError;
 use hoglake_catalog::Catalog;
 use hoglake_catalog::listing::Body;
 use hoglake_formats::store::Stores;
-use indicatif::ProgressBar;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Settings of `restore-check`.
 #[derive(Debug, clap::Args)]
@@ -67,19 +67,14 @@ impl RestoreCheck {
         self.database.check()?;
         self.s3.check()?;
         logging::init(&self.log)?;
-        let bar = if self.json || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new_spinner().with_message("manifest")
-        };
-        bar.enable_steady_tick(Duration::from_millis(120));
+        let bar = spinner(self.json, "manifest".to_owned());
         let workplace = Workplace::new(self.temp_dir.clone().unwrap_or_else(std::env::temp_dir), bar.clone());
         let report = runtime(0)?.block_on(self.check(workplace));
         bar.finish_and_clear();
         let report = report?;
         if self.json {
             let json = serde_json::to_string(&report).map_err(|error| Failure::at("cannot write the report", error))?;
-            println!("{json}");
+            say!("{json}");
         } else {
             print_text(&report);
         }
@@ -203,18 +198,18 @@ const KINDS: [(Kind, &str, &str); 8] = [
 
 fn print_text(report: &Report) {
     let time = report.head_snapshot_time.map_or_else(|| "?".to_owned(), hoglake_model::timestamp::format);
-    println!("catalog {} at snapshot {} of {time}", report.catalog, report.head_snapshot_id);
-    println!("below {}", report.data_path);
-    println!("{:<24}{:>12} objects {:>18} bytes, as registered", "listed", report.listed.objects, report.listed.bytes);
+    say!("catalog {} at snapshot {} of {time}", report.catalog, report.head_snapshot_id);
+    say!("below {}", report.data_path);
+    say!("{:<24}{:>12} objects {:>18} bytes, as registered", "listed", report.listed.objects, report.listed.bytes);
     for (kind, name, remedy) in KINDS {
         let found = report.found(kind);
         if found.count.objects == 0 {
             continue;
         }
-        println!("{name:<24}{:>12} objects {:>18} bytes: {remedy}", found.count.objects, found.count.bytes);
+        say!("{name:<24}{:>12} objects {:>18} bytes: {remedy}", found.count.objects, found.count.bytes);
         if kind == Kind::Orphan {
             let after = report.unlisted.orphans_after_head;
-            println!("{:<24}{:>12} objects {:>18} bytes", "  written after head", after.objects, after.bytes);
+            say!("{:<24}{:>12} objects {:>18} bytes", "  written after head", after.objects, after.bytes);
         }
         // What is where it belongs needs no list; --findings and --json have it.
         if matches!(kind, Kind::Retained | Kind::Queued | Kind::Staged) {
@@ -226,21 +221,19 @@ fn print_text(report: &Report) {
                 (Some(registered), Some(stored)) => format!(" ({registered} bytes registered, {stored} stored)"),
                 _ => String::new(),
             };
-            println!("    {}{of}{sizes}", sample.path);
+            say!("    {}{of}{sizes}", sample.path);
         }
         if found.count.objects > found.samples.len() as u64 {
-            println!("    and {} more (--findings FILE lists all)", found.count.objects - found.samples.len() as u64);
+            say!("    and {} more (--findings FILE lists all)", found.count.objects - found.samples.len() as u64);
         }
     }
     if report.already_removed > 0 {
-        println!("{:<24}{:>12} objects, which clean-up will take note of", "removed already", report.already_removed);
+        say!("{:<24}{:>12} objects, which clean-up will take note of", "removed already", report.already_removed);
     }
     if report.outside_data_path > 0 {
-        println!("{:<24}{:>12} paths, not looked for", "outside the data path", report.outside_data_path);
+        say!("{:<24}{:>12} paths, not looked for", "outside the data path", report.outside_data_path);
     }
     if let Some(head) = report.head_moved_to {
-        println!(
-            "head moved to snapshot {head} meanwhile: check again while nothing is written, or findings may be false"
-        );
+        say!("head moved to snapshot {head} meanwhile: check again while nothing is written, or findings may be false");
     }
 }

@@ -1,6 +1,7 @@
 //! `hoglake token`
 
 use super::failure::Failure;
+use super::stdout::say;
 use crate::auth::token::{TokenHash, generate};
 use crate::auth::{Grant, tokens_file};
 use clap::Subcommand;
@@ -36,10 +37,10 @@ impl Token {
         let token = generate().map_err(|error| Failure::at("cannot make a token", error))?;
         let line = tokens_file::line(&new.name, &TokenHash::of(&token), &new.scope);
         if new.json {
-            println!("{}", serde_json::json!({"token": token, "line": line}));
+            say!("{}", serde_json::json!({"token": token, "line": line}));
         } else {
-            println!("Token (shown this once; send it as `Authorization: Bearer ...`):\n\n  {token}\n");
-            println!("Line for the file that HOGLAKE_TOKENS_FILE names:\n\n  {line}");
+            say!("Token (shown this once; send it as `Authorization: Bearer ...`):\n\n  {token}\n");
+            say!("Line for the file that HOGLAKE_TOKENS_FILE names:\n\n  {line}");
         }
         Ok(())
     }

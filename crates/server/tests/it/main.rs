@@ -2,6 +2,7 @@
 
 mod auth;
 mod catalogs;
+mod command_line;
 mod contract;
 mod conversion_cli;
 mod conversion_jobs;

@@ -1,21 +1,22 @@
 //! What was done to a target, for people and for programs.
 
 use super::Line;
+use crate::cli::stdout::say;
 use hoglake_formats::sync::{Committed, Outcome, Plan, Report};
 use serde_json::json;
 
 /// Prints a line, as JSON or as text with its warnings below.
 pub(super) fn print(line: &Line, json: bool) {
     if json {
-        println!("{}", as_json(line));
+        say!("{}", as_json(line));
         return;
     }
     match &line.outcome {
-        Err(error) => println!("{} -> {}: FAILED: {error}", line.table, line.target),
+        Err(error) => say!("{} -> {}: FAILED: {error}", line.table, line.target),
         Ok(report) => {
-            println!("{} -> {}: {}", line.table, line.target, in_words(report));
+            say!("{} -> {}: {}", line.table, line.target, in_words(report));
             for warning in &report.warnings {
-                println!("  warning: {warning}");
+                say!("  warning: {warning}");
             }
         }
     }
