@@ -1,6 +1,5 @@
 """Cleanup of the removal queue against bare DeleteObjects requests for as many keys, on the same S3 endpoint."""
 import argparse
-import os
 import time
 
 import lake
@@ -28,14 +27,8 @@ def main(argv):
         pg.psql("lake", QUEUE.format(objects=args.objects))
         folder, bare = store.folder / "bench/data/bench/t0", store.folder / "bare/data/bench/t0"
         machine.say(f"making {2 * args.objects:,} objects")
-        body = store.folder / "body"
         for place in (folder, bare):
-            place.mkdir(parents=True)
-            for number in range(args.objects):
-                if number % 30_000 == 0:  # file systems bound the links to one file
-                    body.unlink(missing_ok=True)
-                    body.write_bytes(b"x" * 1000)
-                os.link(body, place / lake.name_of(number))
+            store.fill(place, args.objects)
         report = machine.Report("Cleanup, seconds", args.json)
         free = machine.cpu_free()
         keys = [f"bare/data/bench/t0/{lake.name_of(number)}" for number in range(args.objects)]

@@ -4,6 +4,7 @@ and commit included; what is written is synced, the peers' too."""
 import argparse
 import os
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import machine
 
 DUCKDB = """
 import duckdb
+import statistics
 c = duckdb.connect()
 c.execute("SET threads={threads}; SET enable_progress_bar=false")
 c.execute("COPY (SELECT * FROM read_parquet('{source}/*.parquet'){order}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)")
@@ -115,7 +117,6 @@ def measure(args, work, ours):
     make(small, args.files, args.rows)
     size = sum(path.stat().st_size for path in small.iterdir()) / 1e6
     report = machine.Report(f"Compaction of {args.files} files, {size:.0f} MB, to one: MB/s, and MiB of memory", args.json)
-    median = lambda values: sorted(values)[len(values) // 2]
     peaks, out = [], work / "peer.parquet"
     for sorting in [True, False]:
         if args.sort == ("no" if sorting else "yes"):
@@ -128,7 +129,7 @@ def measure(args, work, ours):
             peaks.append(peak)
             figures["DuckDB"].append(peer(DUCKDB, small, out, args.threads, " ORDER BY kind, id" if sorting else ""))
             figures["pyarrow"].append(peer(PYARROW_SORTED if sorting else PYARROW, small, out, args.threads))
-        seconds = {who: median([seconds for seconds, _ in of]) for who, of in figures.items()}
+        seconds = {who: statistics.median([seconds for seconds, _ in of]) for who, of in figures.items()}
         sizes = {who: of[0][1] / 1e6 for who, of in figures.items()}
         best = min(("DuckDB", "pyarrow"), key=seconds.get)
         what = f"{'sorted' if sorting else 'unsorted'} / {best}"

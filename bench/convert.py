@@ -11,12 +11,14 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import lake
 import machine
 from delta_table import filled
 
@@ -65,10 +67,6 @@ class Run:
         self.report = json.loads(out.splitlines()[-1])
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
 def without_metadata(table, *folders):
     for folder in folders:
         shutil.rmtree(Path(table) / folder, ignore_errors=True)
@@ -88,8 +86,8 @@ def full(report, name, table, files, repeats):
         ours.append(run.seconds)
         peers.append(peer["seconds"])
         memory = max(memory, run.rss_mib)
-    report.add(f"Delta to Iceberg, {name} (s; delta-rs lists)", median(ours), median(peers), 1.5, False, free)
-    return median(ours), run.report["metadata-path"], memory
+    report.add(f"Delta to Iceberg, {name} (s; delta-rs lists)", statistics.median(ours), statistics.median(peers), 1.5, False, free)
+    return statistics.median(ours), run.report["metadata-path"], memory
 
 
 def back(report, table, metadata, files, repeats):
@@ -104,7 +102,7 @@ def back(report, table, metadata, files, repeats):
         ours.append(run.seconds)
         peers.append(peer["seconds"])
         shutil.rmtree(target)
-    report.add("Iceberg to Delta (s; PyIceberg plans)", median(ours), median(peers), 0.5, False, machine.cpu_free())
+    report.add("Iceberg to Delta (s; PyIceberg plans)", statistics.median(ours), statistics.median(peers), 0.5, False, machine.cpu_free())
 
 
 def following(report, table, whole, repeats):
@@ -118,8 +116,8 @@ def following(report, table, whole, repeats):
         run = Run(table.folder, "DELTA", "ICEBERG")
         assert run.report["status"] == "no-change", run.report
         nothing.append(run.seconds)
-    report.add("one commit more (s; the whole)", median(steps), whole, 0.05, False, machine.cpu_free())
-    report.add("no commit more (s; the whole)", median(nothing), whole, 0.05, False)
+    report.add("one commit more (s; the whole)", statistics.median(steps), whole, 0.05, False, machine.cpu_free())
+    report.add("no commit more (s; the whole)", statistics.median(nothing), whole, 0.05, False)
 
 
 def small(report, folder, repeats):
@@ -131,7 +129,7 @@ def small(report, folder, repeats):
         subprocess.run([machine.HOGLAKE, "--version"], check=True, stdout=subprocess.DEVNULL)
         version.append((time.perf_counter() - begin) * 1000)
         synced.append(Run(table.folder, "DELTA", "ICEBERG").seconds * 1000)
-    more = median(synced) - median(version)
+    more = statistics.median(synced) - statistics.median(version)
     report.add("a small table, more than --version (ms)", more, 50, 1, False, machine.cpu_free())
 
 
@@ -148,6 +146,7 @@ def other(report, name, command, table, ours):
 
 
 def main(argv):
+    lake.inside_venv("convert")
     parser = argparse.ArgumentParser(prog="bench/run convert")
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--large", type=int, default=1_000_000, help="files of the table whose memory is measured; 0 leaves it out")

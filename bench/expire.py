@@ -1,6 +1,7 @@
 """Expiry against range deletes of the same rows in SQL that queue the same paths, on a copy of the same database. Range
 deletes that forget the paths are shown, too."""
 import argparse
+import statistics
 import time
 
 import lake
@@ -64,7 +65,6 @@ def main(argv):
             ours.append(done["snapshots_expired"] / seconds)
             ranges.append(timed("set search_path = hoglake;" + pages))
             bare.append(timed(BARE.format(dead=dead)))
-        median = lambda values: sorted(values)[len(values) // 2]
-        report.add(f"expire {args.snapshots:,} snapshots / range deletes", median(ours), median(ranges), 0.6, free=free)
-        machine.say(f"range deletes that forget the paths: {median(bare):,.0f}/s")
+        report.add(f"expire {args.snapshots:,} snapshots / range deletes", statistics.median(ours), statistics.median(ranges), 0.6, free=free)
+        machine.say(f"range deletes that forget the paths: {statistics.median(bare):,.0f}/s")
         report.finish()

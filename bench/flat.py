@@ -4,6 +4,7 @@ The large catalog is seeded by SQL: a million snapshots, 50,000 tables and five 
 what is measured; no object exists.
 """
 import argparse
+import statistics
 import time
 
 import machine
@@ -67,7 +68,6 @@ def main(argv):
             for server in (small, large):
                 load(server, 2)
             rounds = [(load(large, args.seconds), load(small, args.seconds)) for _ in range(args.rounds)]
-            median = lambda values: sorted(values)[len(values) // 2]
-            report.add("p50 commit", median([r[0] for r in rounds]), median([r[1] for r in rounds]), 1.15,
+            report.add("p50 commit", statistics.median([r[0] for r in rounds]), statistics.median([r[1] for r in rounds]), 1.15,
                        higher_is_better=False, free=machine.cpu_free())
             report.finish()

@@ -1,4 +1,5 @@
 """Lakes to maintain: an object store of its own process, Parquet files of ten mixed columns, and catalogs filled by SQL."""
+import base64
 import contextlib
 import datetime
 import hashlib
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.parse
+import time
 from pathlib import Path
 
 import machine
@@ -20,12 +21,13 @@ VENV = machine.TARGET / "bench-venv"
 
 def inside_venv(name):
     """Runs this benchmark again inside a virtual environment with the peers (target/bench-venv)."""
-    python = VENV / "bin" / "python"
+    python, installed = VENV / "bin" / "python", VENV / "requirements.txt"
     requirements = Path(__file__).parent / "requirements.txt"
-    if not python.exists():
+    if not installed.exists() or installed.read_text() != requirements.read_text():
         machine.say("installing the peers")
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
+        shutil.copy(requirements, installed)
     if Path(sys.prefix).resolve() != VENV.resolve():
         os.execv(python, [python, Path(__file__).parent / "run", name, *sys.argv[2:]])
 
@@ -59,6 +61,16 @@ class Store:
         from pyarrow import fs
         return fs.S3FileSystem(access_key=self.key, secret_key=self.secret, region=self.region, endpoint_override=self.endpoint)
 
+    def fill(self, folder, count):
+        """Makes `count` objects of a kilobyte in `folder`, named as `seed` names files."""
+        folder.mkdir(parents=True)
+        body = self.folder / "body"
+        for number in range(count):
+            if number % 30_000 == 0:  # file systems bound the links to one file
+                body.unlink(missing_ok=True)
+                body.write_bytes(b"x" * 1000)
+            os.link(body, folder / name_of(number))
+
     def stop(self):
         self.process.terminate()
         self.process.wait(30)
@@ -81,7 +93,6 @@ class Store:
         """Headers of a `POST /lake?delete=`, signed by AWS's fourth version of signatures."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         digest = hashlib.sha256(body).hexdigest()
-        import base64
         md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
         headers = {"content-md5": md5, "host": host, "x-amz-content-sha256": digest, "x-amz-date": now}
         names = ";".join(headers)
@@ -109,7 +120,6 @@ def store():
 def maintain(task, url, catalog, *arguments, **settings):
     """`hoglake TASK CATALOG --json` on a database; what it prints, and the seconds and peak MiB it took."""
     env = {**os.environ, "HOGLAKE_DATABASE_URL": url, **settings}
-    import time
     started = time.monotonic()
     process = subprocess.Popen([machine.HOGLAKE, task, catalog, "--json", *arguments], env=env, stdout=subprocess.PIPE, text=True)
     printed = process.stdout.read()
@@ -172,6 +182,9 @@ def register(server, catalog, files):
 SEED = """
 set search_path = hoglake;
 set synchronous_commit = off;
+-- what is there already is as old as the rest: time never goes back
+update snapshot s set snapshot_time = clock_timestamp() - interval '1 day' + s.snapshot_id * interval '10 milliseconds'
+from catalog c where c.name = '{catalog}' and s.catalog_id = c.catalog_id;
 insert into snapshot (catalog_id, snapshot_id, snapshot_time, schema_version)
 select c.catalog_id, s, clock_timestamp() - interval '1 day' + s * interval '10 milliseconds', 2
 from catalog c, generate_series(c.head_snapshot + 1, {files} + 1) s where c.name = '{catalog}';

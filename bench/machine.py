@@ -211,7 +211,7 @@ def quantile(values, q):
 
 
 class Report:
-    """Lines of measure, peer, ratio and goal; prints as it goes and exits 1 from `finish` never for a slow machine."""
+    """Lines of measure, peer, ratio and goal; prints as it goes. `finish` never fails because a machine is slow."""
 
     def __init__(self, title, out=None):
         self.rows, self.out = [], out

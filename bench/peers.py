@@ -5,27 +5,14 @@ Runs itself again inside a virtual environment of its own (target/bench-venv), m
 import argparse
 import multiprocessing
 import os
+import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import lake
 import machine
-
-VENV = machine.TARGET / "bench-venv"
-
-
-def inside_venv():
-    python = VENV / "bin" / "python"
-    requirements = Path(__file__).parent / "requirements.txt"
-    if not python.exists():
-        machine.say("installing the peers")
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
-    if Path(sys.prefix) != VENV:
-        os.execv(python, [python, Path(__file__).parent / "run", "peers", *sys.argv[2:]])
-
 
 COLUMNS = ("id bigint, ts timestamp, user_id bigint, kind varchar, amount double, price decimal(18,2), flag boolean, "
            "name varchar, payload varchar, day date")
@@ -158,15 +145,14 @@ def append_rates(folder, rows, rounds):
             started = time.monotonic()
             target.append(table)
             appends.append(time.monotonic() - started)
-        median = lambda values: sorted(values)[len(values) // 2]
-        return rows / median(appends), rows / median(bare), rows / median(puts)
+        return rows / statistics.median(appends), rows / statistics.median(bare), rows / statistics.median(puts)
     finally:
         server.terminate()
         server.wait(30)
 
 
 def main(argv):
-    inside_venv()
+    lake.inside_venv("peers")
     parser = argparse.ArgumentParser(prog="bench/run peers")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--json")

@@ -19,6 +19,7 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
+import lake
 import machine
 
 sys.path.insert(0, str(machine.ROOT / "e2e"))
@@ -72,12 +73,13 @@ def head(server):
 
 
 def wait_published(server, name, wanted):
+    deadline = time.monotonic() + 300
     while True:
         shown = server.call("GET", f"/catalogs/bench/publications/{name}")
         if shown["committed_snapshot"] >= wanted:
             return
-        if shown["state"] == "halted":
-            raise SystemExit(shown["last_error"])
+        if shown["state"] == "halted" or time.monotonic() > deadline:
+            raise SystemExit(shown.get("last_error", "the publication does not get on"))
         time.sleep(0.005)
 
 
@@ -163,16 +165,14 @@ def delays(server):
 
 
 def main(argv):
+    lake.inside_venv("publish")
     parser = argparse.ArgumentParser(prog="bench/run publish")
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--json")
     args = parser.parse_args(argv)
     machine.build()
-    try:
-        from broker import Broker
-    except ModuleNotFoundError as missing:
-        sys.exit(f"{missing}: run it with the tests' Python, .venv/bin/python bench/run publish (./x setup makes it)")
+    from broker import Broker
     report = machine.Report("Publications against a bare librdkafka loop", args.json)
     folder = Path(tempfile.mkdtemp(prefix="hoglake-bench-"))
     try:

@@ -1,5 +1,6 @@
 """Verify over a million files against sequential scans of the tables that it reads."""
 import argparse
+import statistics
 import time
 
 import lake
@@ -34,7 +35,6 @@ def main(argv):
                 verdict = server.call("POST", "/catalogs/bench/maintenance/verify")
                 ours.append(time.monotonic() - started)
                 assert verdict["status"] == "pass", verdict
-            median = lambda values: sorted(values)[len(values) // 2]
-            report.add(f"verify {args.files:,} files / sequential scans", median(ours), median(scans), 5,
+            report.add(f"verify {args.files:,} files / sequential scans", statistics.median(ours), statistics.median(scans), 5,
                        higher_is_better=False, free=free)
             report.finish()

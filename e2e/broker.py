@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -23,7 +22,7 @@ CLUSTER = "hoglake-e2e-cluster-1A"
 
 @dataclass
 class Broker:
-    """One running broker. Its folder outlives `kill` and `stop`, so that a test may start it again with its topics."""
+    """One running broker. Its folder outlives `kill`, so that a test may start it again with its topics."""
 
     folder: pathlib.Path = field(default_factory=lambda: pathlib.Path(tempfile.mkdtemp(prefix="hoglake-kafka-")))
     settings: dict[str, str] = field(default_factory=dict)
@@ -165,12 +164,6 @@ class Broker:
             process, self.process = self.process, None
             process.kill()
             process.wait()
-
-    def pause(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> "Broker":
         return self.start()

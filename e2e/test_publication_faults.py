@@ -214,18 +214,20 @@ def test_restarts_of_server_broker_and_postgres(lake, serving, broker, postgres,
                 failures.append(error)
                 time.sleep(0.2)
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    time.sleep(1)
-    publishing.kill()
-    publishing.start()
-    time.sleep(1)
-    broker.kill()
-    time.sleep(2)
-    broker.start()
-    time.sleep(1)
-    stop.set()
-    writer.join()
+    try:
+        time.sleep(1)
+        publishing.kill()
+        publishing.start()
+        time.sleep(1)
+        broker.kill()
+        time.sleep(2)
+        broker.start()
+        time.sleep(1)
+    finally:
+        stop.set()
+        writer.join(60)
     assert not failures, failures
     append(lake)
     postgres.stop("immediate")
@@ -295,36 +297,31 @@ def test_expired_history_halts(lake, serving, broker, postgres, name):
     assert publishing.stop() == 0
 
 
+SECRET = "s3cret-of-the-hog"
+LOGIN = {"HOGLAKE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256", "HOGLAKE_KAFKA_SASL_USERNAME": "hog"}
+
+
 def test_brokers_that_want_a_login(lake, serving, name, filesystem, duck):
-    with Broker(scram=("hog", "s3cret-of-the-hog")) as broker:
+    with Broker(scram=("hog", SECRET)) as broker:
         topic = broker.topic(name)
         create(lake, broker, topic, format="json")
         append(lake)
-        login = {
-            "HOGLAKE_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
-            "HOGLAKE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256",
-            "HOGLAKE_KAFKA_SASL_USERNAME": "hog",
-        }
+        login = LOGIN | {"HOGLAKE_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext"}
         stranger = serving(**login, HOGLAKE_KAFKA_SASL_PASSWORD="wrong-s3cret").start()
         wait_until(lake, lambda shown: "authentication" in shown.get("last_error", "").lower(), seconds=20)
         assert stranger.stop() == 0
-        known = serving(**login, HOGLAKE_KAFKA_SASL_PASSWORD="s3cret-of-the-hog", HOGLAKE_LOG="debug").start()
+        known = serving(**login, HOGLAKE_KAFKA_SASL_PASSWORD=SECRET, HOGLAKE_LOG="debug").start()
         rebuilt_is_the_table(lake, broker, topic, filesystem, duck)
         assert "s3cret" not in known.log.read_text() + stranger.log.read_text() + json.dumps(show(lake))
         assert known.stop() == 0
 
 
 def test_brokers_that_speak_tls(lake, serving, name, filesystem, duck):
-    with Broker(scram=("hog", "s3cret-of-the-hog"), tls=True) as broker:
+    with Broker(scram=("hog", SECRET), tls=True) as broker:
         topic = broker.topic(name)
         create(lake, broker, topic, format="json")
         append(lake)
-        login = {
-            "HOGLAKE_KAFKA_SECURITY_PROTOCOL": "sasl_ssl",
-            "HOGLAKE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256",
-            "HOGLAKE_KAFKA_SASL_USERNAME": "hog",
-            "HOGLAKE_KAFKA_SASL_PASSWORD": "s3cret-of-the-hog",
-        }
+        login = LOGIN | {"HOGLAKE_KAFKA_SECURITY_PROTOCOL": "sasl_ssl", "HOGLAKE_KAFKA_SASL_PASSWORD": SECRET}
         # nobody that the system trusts signed the broker's certificate
         wary = serving(**login).start()
         wait_until(lake, lambda shown: "certificate" in shown.get("last_error", "").lower(), seconds=20)
