@@ -7,7 +7,7 @@ use crate::listing::stream::{self, Sink};
 use crate::listing::{self, Listing, json};
 use crate::scan::statistics_version;
 use crate::{Catalog, Result, snapshots, tables};
-use hoglake_model::{CatalogId, Refusal, SnapshotId, SnapshotSelector, snapshot, timestamp};
+use hoglake_model::{CatalogId, Refusal, SnapshotId, SnapshotSelector, snapshot};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -89,12 +89,8 @@ async fn plan(
         .into());
     }
     if from < earliest - 1 {
-        let reached: Option<chrono::DateTime<chrono::Utc>> =
-            sqlx::query_scalar("select earliest_snapshot_time from catalog where catalog_id = $1")
-                .bind(catalog.0)
-                .fetch_one(connection)
-                .await?;
-        return Err(snapshot::expired(from, earliest, reached.map(timestamp::format).as_deref()).into());
+        let reached = snapshots::floor_time(connection, catalog).await?;
+        return Err(snapshot::expired(from, earliest, reached.as_deref()).into());
     }
     let table = tables::locate(connection, catalog, &request.namespace, &request.table, SnapshotId(to)).await?;
     let mut listing = Listing { etag: None, files: None, body: None };

@@ -13,7 +13,7 @@ use crate::idempotency::{self, Answer, IdempotencyKey};
 use crate::snapshots::{self, check_range};
 use crate::{Catalog, Error, Result, lock, tables};
 use hoglake_model::name::{is_identifier, quoted};
-use hoglake_model::{CatalogId, Identifier, Refusal, SnapshotSelector, timestamp};
+use hoglake_model::{CatalogId, Identifier, Refusal, SnapshotSelector};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -265,12 +265,8 @@ async fn create(
         .check_columns(definition.columns.iter().map(|column| column.name.as_str()))
         .map_err(Refusal::validation)?;
     let from = request.from_snapshot.unwrap_or(head.0);
-    let reached: Option<chrono::DateTime<chrono::Utc>> =
-        sqlx::query_scalar("select earliest_snapshot_time from catalog where catalog_id = $1")
-            .bind(catalog.0)
-            .fetch_one(&mut *connection)
-            .await?;
-    check_range(from, head, range.earliest.0, reached.map(timestamp::format).as_deref())?;
+    let reached = snapshots::floor_time(&mut *connection, catalog).await?;
+    check_range(from, head, range.earliest.0, reached.as_deref())?;
     let made: Option<i64> = sqlx::query_scalar(include_str!("../sql/publication/insert.sql"))
         .bind(catalog.0)
         .bind(&request.name)

@@ -132,3 +132,15 @@ impl Catalog {
         Ok(SnapshotMoment { snapshot_id: found.id, snapshot_time: found.time })
     }
 }
+
+/// When the floor of `catalog` was reached, as the API spells times; `None` while it has never moved.
+///
+/// # Errors
+/// Any database error.
+pub(crate) async fn floor_time(connection: &mut PgConnection, catalog: CatalogId) -> Result<Option<String>> {
+    let reached: Option<DateTime<Utc>> = sqlx::query_scalar(include_str!("../sql/snapshot/floor_time.sql"))
+        .bind(catalog.0)
+        .fetch_one(connection)
+        .await?;
+    Ok(reached.map(timestamp::format))
+}

@@ -18,6 +18,7 @@ mod token;
 
 use crate::config::Config;
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// A lakehouse catalog on Postgres, and a converter between table formats.
@@ -94,7 +95,8 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("hoglake: {failure}");
+            // the exit code says it even where nobody reads
+            let _ = writeln!(std::io::stderr(), "hoglake: {failure}");
             failure.exit_code()
         }
     }

@@ -33,7 +33,11 @@ struct Publisher {
     lease: Arc<LeaseClock>,
 }
 
-/// How long this server may publish without hearing from the database: shorter than its leases last.
+/// The part of a lease for which a server may go on without hearing from the database. The brokers may take the rest of it
+/// for what was sent by then, so that nothing comes after the records of the next holder.
+const LEASE_SHARE: f64 = 0.5;
+
+/// How long this server may publish without hearing from the database: [`LEASE_SHARE`] of its leases.
 #[derive(Debug)]
 struct LeaseClock {
     started: Instant,
@@ -45,9 +49,9 @@ impl LeaseClock {
         Self { started: Instant::now(), valid_ms: AtomicU64::new(0) }
     }
 
-    /// Leases that were asked for at `asked` last for `duration`.
-    fn prolong(&self, asked: Instant, duration: Duration) {
-        let until = asked.saturating_duration_since(self.started) + duration;
+    /// Leases that were asked for at `asked` last for `lease`.
+    fn prolong(&self, asked: Instant, lease: Duration) {
+        let until = asked.saturating_duration_since(self.started) + lease.mul_f64(LEASE_SHARE);
         self.valid_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 

@@ -40,6 +40,12 @@ pub enum CheckError {
     /// The store refused or failed.
     #[error("the objects below the data path cannot be listed")]
     Store(#[source] StoreError),
+    /// No path of a catalog has such a key, but `object_store` lists nothing beyond it.
+    #[error(
+        "the object store holds an object below the data path whose key cannot be read ({0}): remove or rename it, it \
+         belongs to no catalog; then check again"
+    )]
+    OddKey(object_store::path::Error),
     /// A temporary file could not be written or read.
     #[error("a temporary file failed (--temp-dir, HOGLAKE_TEMP_DIR)")]
     Temporary(#[source] std::io::Error),

@@ -1,7 +1,7 @@
 -- Objects that a catalog knows besides the live ones: those of retained snapshots and of dropped tables that have not
 -- expired, and those that wait in the removal queue. A path may come several times.
 -- $1 catalog_id. Run by COPY: the numbers are put into the text.
--- Indexes: data_file_ended, delete_file_ended (or the like), table_identity_dropped, data_file_live, delete_file_live,
+-- Indexes: data_file_ended, delete_file_ended, table_identity_dropped, data_file_live, delete_file_live,
 -- file_removal_queue.
 select 'retained', 'data', f.path, f.file_size_bytes
 from data_file f

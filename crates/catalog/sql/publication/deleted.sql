@@ -2,8 +2,8 @@
 -- that came with its file is part of the append. $1 catalog_id bigint, $2 table_id bigint, $3 from (exclusive) bigint,
 -- $4 to (inclusive) bigint, $5 how many bigint. Indexes: delete_file_by_begin, in order; delete_file_by_data_file; primary
 -- key of data_file. The replaced vector is retained: it ends after the publication's offset, which expiry does not pass.
-select d.delete_file_id, d.begin_snapshot, d.path as vector_path, d.delete_count, d.file_size_bytes as vector_size_bytes,
-       b.path as before_path, b.delete_count as before_count, b.file_size_bytes as before_size_bytes,
+select d.delete_file_id, d.begin_snapshot, d.path as vector_path, d.delete_count,
+       b.path as before_path, b.delete_count as before_count,
        f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start, f.explicit_row_ids
 from delete_file d
 join data_file f on f.catalog_id = d.catalog_id and f.data_file_id = d.data_file_id

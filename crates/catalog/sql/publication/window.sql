@@ -1,6 +1,6 @@
--- Where a publication stands. $1 catalog_id bigint, $2 publication_id bigint. Primary keys, table_live_name. One row, or
--- none when the publication is gone.
-select o.committed_snapshot, c.head_snapshot, c.earliest_snapshot, i.created_snapshot, i.dropped_snapshot,
+-- Where a publication stands. $1 catalog_id bigint, $2 publication_id bigint. Primary keys; the successor of a
+-- dropped table is looked for among all tables of its catalog. One row, or none when the publication is gone.
+select o.committed_snapshot, c.head_snapshot, c.earliest_snapshot, i.dropped_snapshot,
        i.last_namespace, i.last_name,
        (select l.table_uuid
         from table_identity l

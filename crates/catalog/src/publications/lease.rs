@@ -106,14 +106,20 @@ impl Catalog {
         rows.into_iter().map(ClaimRow::into_claim).collect()
     }
 
-    /// Prolongs everything that `holder` still holds; the publications with their fences.
+    /// Prolongs those of `publications` that `holder` still holds; gives them with their fences.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn publication_renew(&self, holder: Uuid, duration: Duration) -> Result<Vec<(i64, i64)>> {
+    pub async fn publication_renew(
+        &self,
+        holder: Uuid,
+        duration: Duration,
+        publications: &[i64],
+    ) -> Result<Vec<(i64, i64)>> {
         Ok(sqlx::query_as(include_str!("../../sql/publication/renew.sql"))
             .bind(holder)
             .bind(duration.as_secs_f64())
+            .bind(publications)
             .fetch_all(self.background_pool())
             .await?)
     }
@@ -148,24 +154,25 @@ impl Catalog {
         Ok(moved.is_some())
     }
 
-    /// Says in a publication's `last_error` what keeps it waiting; it stays ours.
+    /// Says in a publication's `last_error` what keeps it waiting; it stays ours. False when it is not ours any more.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn publication_wait(&self, claim: &Claim, error: &str) -> Result<()> {
+    pub async fn publication_wait(&self, claim: &Claim, error: &str) -> Result<bool> {
         self.trouble(claim, "pending", error).await
     }
 
     /// Halts a publication until somebody resumes it. Its lease ends, its offset stays.
+    /// False when it was not ours any more: then nothing was changed.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn publication_halt(&self, claim: &Claim, error: &str) -> Result<()> {
+    pub async fn publication_halt(&self, claim: &Claim, error: &str) -> Result<bool> {
         self.trouble(claim, "halted", error).await
     }
 
-    async fn trouble(&self, claim: &Claim, state: &str, error: &str) -> Result<()> {
-        sqlx::query(include_str!("../../sql/publication/trouble.sql"))
+    async fn trouble(&self, claim: &Claim, state: &str, error: &str) -> Result<bool> {
+        let said = sqlx::query(include_str!("../../sql/publication/trouble.sql"))
             .bind(claim.catalog.0)
             .bind(claim.id)
             .bind(claim.holder)
@@ -175,7 +182,7 @@ impl Catalog {
             .bind(error.replace('\0', ""))
             .execute(self.background_pool())
             .await?;
-        Ok(())
+        Ok(said.rows_affected() > 0)
     }
 
     /// What there is to do for publications that are read up to the snapshot beside them, in one moment of the database.

@@ -21,9 +21,7 @@ pub struct Standing {
     pub head_snapshot: i64,
     /// The floor.
     pub earliest_snapshot: i64,
-    /// Where the table began,
-    pub created_snapshot: i64,
-    /// and ended, if it did.
+    /// Where the table ended, if it did.
     pub dropped_snapshot: Option<i64>,
     /// Its namespace.
     pub last_namespace: String,
@@ -78,10 +76,8 @@ pub struct AppendedFile {
     pub explicit_row_ids: bool,
     /// The vector that it came with: its object,
     pub vector_path: Option<String>,
-    /// deleted rows,
+    /// and its deleted rows.
     pub delete_count: Option<i64>,
-    /// and bytes.
-    pub vector_size_bytes: Option<i64>,
 }
 
 /// A deletion vector, what it replaced, and its file.
@@ -95,14 +91,10 @@ pub struct DeletedRows {
     pub vector_path: String,
     /// Rows that it deletes.
     pub delete_count: i64,
-    /// Bytes.
-    pub vector_size_bytes: i64,
     /// The vector before it: its object,
     pub before_path: Option<String>,
-    /// deleted rows,
+    /// and its deleted rows.
     pub before_count: Option<i64>,
-    /// and bytes.
-    pub before_size_bytes: Option<i64>,
     /// The file.
     pub data_file_id: i64,
     /// Its object.
@@ -191,7 +183,7 @@ impl Catalog {
         appended.retain(|file| file.begin_snapshot <= end);
         deleted.retain(|rows| rows.begin_snapshot <= end);
         if appended.is_empty() && deleted.is_empty() && end < to.0 {
-            // one snapshot alone fills the answer: it is read whole
+            // one snapshot alone fills the answer: it is read whole. It has as many files as one commit may have
             transaction.rollback().await?;
             return Box::pin(self.publication_window_of(claim, from, SnapshotId(end + 1), i64::MAX)).await;
         }

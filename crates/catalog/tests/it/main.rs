@@ -13,6 +13,7 @@ mod maintenance;
 mod migrations;
 mod namespaces;
 mod plans;
+mod publications;
 mod reads;
 mod schema;
 mod snapshots;

@@ -11,6 +11,7 @@ use crate::dev::welcome::Welcome;
 use crate::{http, logging};
 use clap::CommandFactory;
 use futures::FutureExt;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;
@@ -64,7 +65,8 @@ impl Dev {
             let store = ObjectStore::start(s3_listener, &self.config, &state_dir.join("objects"))?;
             let welcome = Welcome::new(api, s3, state_dir.to_owned());
             let shown = if self.json { serde_json::json!(welcome).to_string() } else { welcome.to_string() };
-            println!("{shown}");
+            // nobody need read it
+            let _ = writeln!(std::io::stdout(), "{shown}");
             server.run(api_listener, stop).await;
             store.stop().await;
             Ok(())

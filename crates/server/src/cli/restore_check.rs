@@ -158,7 +158,8 @@ impl RestoreCheck {
                 let response = server.get(&["catalogs", &self.catalog], "").await?;
                 let catalog: Value =
                     response.json().await.map_err(|error| Failure::at("cannot ask for the head again", error))?;
-                Ok(catalog["head_snapshot_id"].as_i64().unwrap_or_default())
+                let head = catalog["head_snapshot_id"].as_i64();
+                head.ok_or_else(|| Failure::at("cannot ask for the head again", "the server's answer has none"))
             }
         }
     }

@@ -14,7 +14,7 @@ pub(super) use say;
 pub(super) fn line(text: Arguments<'_>) {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("hoglake: cannot write to standard output: {error}");
+            let _ = writeln!(std::io::stderr(), "hoglake: cannot write to standard output: {error}");
             std::process::exit(1)
         }
         _ => {}

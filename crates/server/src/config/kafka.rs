@@ -156,6 +156,23 @@ impl KafkaConfig {
                 "HOGLAKE_KAFKA_SSL_CERTIFICATE_FILE and HOGLAKE_KAFKA_SSL_KEY_FILE belong together: set both or neither",
             );
         }
+        for (variable, file) in [
+            ("HOGLAKE_KAFKA_SSL_CA_FILE", &self.kafka_ssl_ca_file),
+            ("HOGLAKE_KAFKA_SSL_CERTIFICATE_FILE", &self.kafka_ssl_certificate_file),
+            ("HOGLAKE_KAFKA_SSL_KEY_FILE", &self.kafka_ssl_key_file),
+        ] {
+            if let Some(file) = file
+                && let Err(error) = std::fs::File::open(file)
+            {
+                return refuse(&format!("{variable} names {}, which cannot be read: {error}", file.display()));
+            }
+        }
+        // a record that the queue can never hold would be waited for without end
+        if self.kafka_message_max_bytes > self.kafka_queue_bytes / 1024 * 1024 {
+            return refuse(
+                "HOGLAKE_KAFKA_MESSAGE_MAX_BYTES is more than HOGLAKE_KAFKA_QUEUE_BYTES: raise the latter, or lower the former",
+            );
+        }
         if self.publication_lease_ms < Duration::from_secs(3) {
             return refuse("HOGLAKE_PUBLICATION_LEASE_MS (--publication-lease-ms) must be at least 3000");
         }

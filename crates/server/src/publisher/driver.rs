@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// How often free publications are looked for, and how many are taken at a time: servers that start together share.
-const CLAIM: (Duration, i64) = (Duration::from_millis(500), 4);
+const CLAIM_INTERVAL: Duration = Duration::from_millis(500);
+const CLAIM_LIMIT: i64 = 4;
 /// Pause after the database failed.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long tails have to end when the server stops.
@@ -130,7 +131,9 @@ impl Rounds {
             return Ok(());
         }
         let asked = Instant::now();
-        let held: HashMap<i64, i64> = self.catalog().publication_renew(self.holder, lease).await?.into_iter().collect();
+        let ids: Vec<i64> = self.running.keys().copied().collect();
+        let held = self.catalog().publication_renew(self.holder, lease, &ids).await?;
+        let held: HashMap<i64, i64> = held.into_iter().collect();
         self.publisher.lease.prolong(asked, lease);
         self.renewed = asked;
         for (id, running) in &self.running {
@@ -142,12 +145,12 @@ impl Rounds {
     }
 
     async fn claim(&mut self) -> Result<()> {
-        if self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM.0) {
+        if self.claimed.is_some_and(|claimed| claimed.elapsed() < CLAIM_INTERVAL) {
             return Ok(());
         }
         let lease = self.publisher.settings.publication_lease_ms;
         let asked = Instant::now();
-        let claims = self.catalog().publication_claim(self.holder, lease, CLAIM.1).await?;
+        let claims = self.catalog().publication_claim(self.holder, lease, CLAIM_LIMIT).await?;
         self.claimed = Some(asked);
         if !claims.is_empty() && self.running.is_empty() {
             self.publisher.lease.prolong(asked, lease);

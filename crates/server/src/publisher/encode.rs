@@ -47,8 +47,8 @@ impl From<IpcError> for Trouble {
     fn from(error: IpcError) -> Self {
         match error {
             IpcError::TooLarge { .. } => Self::Halt(format!(
-                "{error}. Raise HOGLAKE_KAFKA_MESSAGE_MAX_BYTES and max.message.bytes of the topic, then resume the \
-                 publication"
+                "{error}. Raise HOGLAKE_KAFKA_MESSAGE_MAX_BYTES (and HOGLAKE_KAFKA_QUEUE_BYTES, if it is less) and \
+                 max.message.bytes of the topic, then resume the publication"
             )),
             IpcError::Arrow(_) => Self::Halt(format!(
                 "rows cannot be encoded as arrow_ipc: {error}. Drop the publication, and create one with json"

@@ -1,5 +1,6 @@
 //! The Kafka client of one publication.
 
+use super::LEASE_SHARE;
 use super::trouble::Trouble;
 use crate::config::kafka::KafkaConfig;
 use hoglake_catalog::publications::{KafkaSink, RecordFormat};
@@ -48,8 +49,15 @@ impl State {
         if trouble.is_none() || matches!((&*trouble, &found), (Some(Trouble::Wait(_)), Trouble::Halt(_))) {
             *trouble = Some(found);
         }
+        drop(trouble);
         self.troubled.store(true, Ordering::Release);
         self.changed.notify_one();
+    }
+
+    /// Nothing is sent after this, whatever else was found out.
+    fn end(&self, trouble: Trouble) {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trouble);
+        self.troubled.store(true, Ordering::Release);
     }
 
     fn trouble(&self) -> Option<Trouble> {
@@ -179,6 +187,9 @@ impl Producer {
         headers: Option<OwnedHeaders>,
         may_go_on: &dyn Fn() -> bool,
     ) -> Result<(), Trouble> {
+        if let Some(trouble) = self.state.trouble() {
+            return Err(trouble);
+        }
         pending.outstanding.fetch_add(1, Ordering::AcqRel);
         let mut record = BaseRecord::with_opaque_to(&self.state.topic, Arc::clone(pending)).key(key);
         if let Some(value) = value {
@@ -233,8 +244,8 @@ fn config(sink: &KafkaSink, settings: &KafkaConfig) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set_log_level(RDKafkaLogLevel::Info);
     let ms = |duration: Duration| duration.as_millis().to_string();
-    // A record that waits longer than the lease might come after those of the next holder.
-    let patience = settings.publication_lease_ms * 2 / 3;
+    // A record that waits longer might come after those of the next holder.
+    let patience = settings.publication_lease_ms.mul_f64(1.0 - LEASE_SHARE);
     for (name, value) in [
         ("bootstrap.servers", sink.bootstrap_servers.clone()),
         ("client.id", "hoglake".to_owned()),
@@ -261,9 +272,22 @@ fn config(sink: &KafkaSink, settings: &KafkaConfig) -> ClientConfig {
     config
 }
 
-/// Drops a producer where dropping may take its time.
-pub(super) fn discard(producer: Arc<Producer>) {
-    drop(tokio::task::spawn_blocking(move || drop(producer)));
+/// Ends a producer and forgets what it still holds: when this returns, it sends nothing more. An encoder that was left
+/// behind gives it up at its next record.
+pub(super) async fn discard(mut producer: Arc<Producer>) {
+    producer.state.end(Trouble::Lost);
+    let ended = tokio::task::spawn_blocking(move || {
+        loop {
+            match Arc::try_unwrap(producer) {
+                // dropping may take its time
+                Ok(last) => return drop(last),
+                Err(shared) => producer = shared,
+            }
+            std::thread::sleep(FULL);
+        }
+    });
+    // a thread that panicked has dropped it, too
+    drop(ended.await);
 }
 
 #[cfg(test)]

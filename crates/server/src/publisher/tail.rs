@@ -27,7 +27,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How long brokers may take for what was under way when reading came to trouble.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// First and longest pause after trouble.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// One publication that this server publishes.
 pub(super) struct Tail {
@@ -57,12 +58,12 @@ impl Tail {
     /// Publishes until the publication halts, or is somebody else's.
     pub async fn run(mut self) {
         fault::point("publication.claimed");
-        let mut pause = PAUSES.0;
+        let mut pause = FIRST_PAUSE;
         loop {
             let begun = self.claim.committed;
             let ended = self.publish().await;
             if self.claim.committed > begun {
-                pause = PAUSES.0;
+                pause = FIRST_PAUSE;
             }
             match ended {
                 Trouble::Lost => return,
@@ -82,7 +83,7 @@ impl Tail {
                 () = tokio::time::sleep(pause.mul_f64(0.75 + rand::random::<f64>() / 2.0)) => {}
                 () = self.cancelled.cancelled() => return,
             }
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -124,7 +125,7 @@ impl Tail {
             }
         };
         self.claim.committed = SnapshotId(committed.load(Ordering::Relaxed));
-        discard(producer);
+        discard(producer).await;
         ended
     }
 
@@ -322,8 +323,8 @@ impl Tail {
         let Claim { catalog_name, name, .. } = &self.claim;
         tracing::warn!(catalog = catalog_name, publication = name, words, "the publication halts");
         let worker = &self.publisher.worker;
-        // a halt that cannot be written down is come to again
-        if worker.catalog.publication_halt(&self.claim, words).await.is_ok() {
+        // a halt that cannot be written down is come to again, by whoever holds the publication
+        if worker.catalog.publication_halt(&self.claim, words).await.unwrap_or(false) {
             worker.audit_line(Action::PublicationHalt, Outcome::Error, catalog_name, Some(name), Some(words));
         }
     }

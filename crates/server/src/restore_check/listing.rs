@@ -80,7 +80,10 @@ pub async fn list(stores: &Stores, data_path: &str, workplace: Workplace) -> Res
                 }
             }
             Err(error) => {
-                failure = Some(StoreError::at(&location, error));
+                failure = Some(match error {
+                    object_store::Error::InvalidPath { source } => CheckError::OddKey(source),
+                    error => CheckError::Store(StoreError::at(&location, error)),
+                });
                 break;
             }
         }
@@ -88,7 +91,7 @@ pub async fn list(stores: &Stores, data_path: &str, workplace: Workplace) -> Res
     drop(sender);
     let objects = sorting.await.map_err(|_| CheckError::CutOff)?.map_err(CheckError::Temporary)?;
     match failure {
-        Some(error) => Err(CheckError::Store(error)),
+        Some(error) => Err(error),
         None => Ok(Listing { objects }),
     }
 }

@@ -32,6 +32,8 @@ fn a_wrong_setting_is_named_by_its_variable() {
         ("HOGLAKE_S3_PATH_STYLE", "maybe"),
         ("HOGLAKE_ALLOW_ANONYMOUS", "maybe"),
         ("HOGLAKE_TOKENS_FILE", "/nowhere/tokens"),
+        ("HOGLAKE_KAFKA_SSL_CA_FILE", "/nowhere/ca.pem"),
+        ("HOGLAKE_KAFKA_MESSAGE_MAX_BYTES", "20000000"),
         ("HOGLAKE_LOG", "hoglake=loud"),
         ("HOGLAKE_LOG_FORMAT", "xml"),
         ("HOGLAKE_AUDIT_LOG", "/nowhere/audit"),

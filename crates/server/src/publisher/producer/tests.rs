@@ -82,3 +82,24 @@ fn a_full_queue_ends_when_it_may_not_go_on() {
     let refused = producer.send(&pending, b"k", Some(&large), None, &|| true);
     assert!(matches!(refused, Err(Trouble::Halt(words)) if words.contains("larger than allowed")));
 }
+
+#[tokio::test]
+async fn a_producer_that_was_given_up_sends_nothing_more() {
+    let producer =
+        Arc::new(Producer::new(&sink(RecordFormat::Json), &settings(&[])).unwrap_or_else(|_| panic!("a client")));
+    let left_behind = Arc::clone(&producer);
+    let (sending, begun) = std::sync::mpsc::channel();
+    let encoder = std::thread::spawn(move || {
+        let pending = left_behind.begin();
+        loop {
+            if let Err(trouble) = left_behind.send(&pending, b"key", Some(b"value"), None, &|| true) {
+                return trouble;
+            }
+            let _ = sending.send(());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    begun.recv().unwrap();
+    discard(producer).await;
+    assert!(matches!(encoder.join().unwrap(), Trouble::Lost));
+}
