@@ -72,7 +72,7 @@ pub struct TargetOptions {
 }
 
 /// `SubmittedConversionResponse` of the contract.
-fn submitted(id: uuid::Uuid) -> serde_json::Value {
+pub(crate) fn submitted(id: uuid::Uuid) -> serde_json::Value {
     serde_json::json!({"conversion-id": id})
 }
 

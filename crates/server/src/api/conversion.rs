@@ -7,6 +7,7 @@ use crate::conversion::failure::Failure;
 use crate::conversion::preference::Preferences;
 use crate::conversion::request::ConvertTableRequest;
 use crate::conversion::service::{Asker, Submitted};
+use crate::conversion::submitted;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -61,12 +62,7 @@ async fn accepted(app: &App, id: Uuid, preferences: Preferences) -> Result<Respo
     {
         return Ok(finished(status, answer));
     }
-    let answer = Answer {
-        status: 202,
-        body: Some(serde_json::json!({"conversion-id": id}).to_string()),
-        snapshot: None,
-        replayed: false,
-    };
+    let answer = Answer { status: 202, body: Some(submitted(id).to_string()), snapshot: None, replayed: false };
     let mut response = respond(answer);
     locate(&mut response, &id.to_string());
     Ok(response)

@@ -120,24 +120,34 @@ impl Converter {
             return Err(full("this server does as many conversions at a time as it may"));
         };
         let new = self.new_conversion(&asker, request, &conversion, None);
+        let this = self.clone();
+        // All of it in a task: a client that goes while the table is being taken must not leave it taken.
+        let work = tokio::spawn(async move {
+            let _slot = slot;
+            this.at_once(asker, new, conversion).await
+        });
+        work.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())))
+    }
+
+    async fn at_once(
+        self,
+        asker: Asker,
+        new: NewConversion,
+        conversion: Conversion,
+    ) -> Result<ConvertTableResponse, Failure> {
         let begun = self.0.catalog.conversion_begin(&new, self.0.server, self.bounds(), None).await?;
-        if let Err(failure) = refuse(begun) {
+        if let Some(failure) = refusal(&begun) {
             self.note(&asker, &new.source, &Err(failure.clone()));
             return Err(failure);
         }
         let this = self.clone();
-        let work = tokio::spawn(async move {
-            let _slot = slot;
-            let inner = this.clone();
-            // In a task of its own, so that a panic frees the table too.
-            let run = tokio::spawn(async move { inner.timed("foreground", &conversion, &asker).await });
-            let result = run.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())));
-            if this.0.catalog.conversion_end(new.id).await.is_err() {
-                tokio::spawn(async move { this.end(new.id).await });
-            }
-            result
-        });
-        work.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())))
+        // In a task of its own, so that a panic frees the table too.
+        let run = tokio::spawn(async move { this.timed("foreground", &conversion, &asker).await });
+        let result = run.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())));
+        if self.0.catalog.conversion_end(new.id).await.is_err() {
+            tokio::spawn(async move { self.end(new.id).await });
+        }
+        result
     }
 
     /// Frees the table of a conversion that is over. Until that is done, this server goes on renewing its lease.
@@ -165,24 +175,25 @@ impl Converter {
         let new = NewConversion { is_private, ..self.new_conversion(asker, request, &conversion, Some(public)) };
         let answer =
             Answer { status: 202, body: Some(super::submitted(new.id).to_string()), snapshot: None, replayed: false };
-        if is_private {
-            self.private().insert(new.id, Arc::new(conversion));
-        }
-        let begun =
-            self.0.catalog.conversion_begin(&new, self.0.server, self.bounds(), key.map(|key| (key, &answer))).await;
-        match begun {
-            Ok(Begun::Begun) => {
-                self.0.work.notify_one();
-                Ok(Submitted::Job(new.id))
+        let (this, key) = (self.clone(), key.cloned());
+        // In a task: what is remembered for the job is forgotten again, even for a client that has gone.
+        let submitted = tokio::spawn(async move {
+            if is_private {
+                this.private().insert(new.id, Arc::new(conversion));
             }
-            other => {
-                self.private().remove(&new.id);
-                match other? {
-                    Begun::Replayed(answer) => Ok(Submitted::Replayed(answer)),
-                    begun => refuse(begun).map(|()| Submitted::Job(new.id)),
-                }
+            let key = key.as_ref().map(|key| (key, &answer));
+            let begun = this.0.catalog.conversion_begin(&new, this.0.server, this.bounds(), key).await;
+            if matches!(begun, Ok(Begun::Begun)) {
+                this.0.work.notify_one();
+            } else {
+                this.private().remove(&new.id);
             }
-        }
+            match begun? {
+                Begun::Replayed(answer) => Ok(Submitted::Replayed(answer)),
+                begun => refusal(&begun).map_or(Ok(Submitted::Job(new.id)), Err),
+            }
+        });
+        submitted.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string())))
     }
 
     /// A job by its id; `None` when there is none, or no longer.
@@ -250,10 +261,7 @@ impl Converter {
         let begun = Instant::now();
         let stores = match &conversion.settings.stores {
             // Clients of one request only: nobody else ever uses its credentials.
-            Some(config) => {
-                let roots = Arc::clone(&self.0.rules.roots);
-                Arc::new(Stores::confined(StoreConfig { local: roots.has_local(), ..config.clone() }, roots))
-            }
+            Some(config) => Arc::new(Stores::confined(config.clone(), Arc::clone(&self.0.rules.roots))),
             None => Arc::clone(&self.0.stores),
         };
         let result = convert(&stores, conversion).await;
@@ -345,11 +353,12 @@ impl Converter {
     }
 }
 
-fn refuse(begun: Begun) -> Result<(), Failure> {
+/// Why a conversion was not begun, if it was not.
+fn refusal(begun: &Begun) -> Option<Failure> {
     match begun {
-        Begun::Begun | Begun::Replayed(_) => Ok(()),
-        Begun::Busy(holder) => Err(busy(&holder)),
-        Begun::Full => Err(full("as many conversions wait or run as may")),
+        Begun::Begun | Begun::Replayed(_) => None,
+        Begun::Busy(holder) => Some(busy(holder)),
+        Begun::Full => Some(full("as many conversions wait or run as may")),
     }
 }
 
