@@ -8,6 +8,7 @@
 
 mod config;
 mod confined;
+mod environment;
 mod roots;
 
 pub use confined::is_outside;
@@ -17,7 +18,7 @@ pub use roots::Roots;
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
 
 use hoglake_model::{Location, Root};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3CopyIfNotExists};
+use object_store::aws::{AmazonS3Builder, S3CopyIfNotExists};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
@@ -67,11 +68,7 @@ pub enum StoreError {
         reason: String,
     },
     /// No credentials were configured, and the platform has none.
-    #[error(
-        "there are no credentials for `{location}`: set HOGLAKE_S3_ACCESS_KEY and HOGLAKE_S3_SECRET_KEY (--s3-access-key, \
-         --s3-secret-key), and HOGLAKE_S3_ENDPOINT (--s3-endpoint) for another store than Amazon's; or run where the AWS \
-         variables, a web identity or an instance role give some"
-    )]
+    #[error("there are no credentials for `{location}`: {}", environment::remedy(location))]
     NoCredentials {
         /// The object.
         location: String,
@@ -116,27 +113,15 @@ impl StoreError {
     }
 }
 
-/// Where instances of Amazon's get their credentials: the last place that the client asks.
-const INSTANCE_METADATA: &str = "http://169.254.169.254/";
+/// Where instances get their credentials, on all platforms: the last place that the clients ask.
+const INSTANCE_METADATA: [&str; 2] = ["http://169.254.169.254/", "http://metadata.google.internal/"];
 
 /// Whether `error` is about fetching credentials rather than about the object.
 pub(crate) fn asked_for_instance_role(error: &object_store::Error) -> bool {
-    matches!(error, object_store::Error::Generic { store: "S3", .. }) && error.to_string().contains(INSTANCE_METADATA)
+    let object_store::Error::Generic { .. } = error else { return false };
+    let text = error.to_string();
+    INSTANCE_METADATA.iter().any(|place| text.contains(place))
 }
-
-/// The variables by which Amazon's own tools are given credentials. Only they are taken from the environment: endpoint and
-/// region are settings.
-const AWS_CREDENTIALS: [&str; 9] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_ROLE_ARN",
-    "AWS_ROLE_SESSION_NAME",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-];
 
 /// An object and the client that serves it.
 #[derive(Debug, Clone)]
@@ -233,14 +218,7 @@ impl Stores {
                         builder = builder.with_token(token.expose());
                     }
                 } else {
-                    for name in AWS_CREDENTIALS {
-                        let key = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>();
-                        if let (Ok(key), Ok(value)) = (key, std::env::var(name))
-                            && !value.trim().is_empty()
-                        {
-                            builder = builder.with_config(key, value);
-                        }
-                    }
+                    builder = environment::aws(builder);
                 }
                 Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
             }
@@ -259,18 +237,18 @@ impl Stores {
                 if let Some(token) = &gcs.oauth2_token {
                     builder = builder.with_bearer_token(token.expose());
                 }
-                if gcs.anonymous {
-                    builder = builder.with_skip_signature(true);
+                if gcs.service_account_key.is_none() && gcs.oauth2_token.is_none() {
+                    builder = environment::google(builder);
                 }
                 Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
             }
             Root::Azure { account, container } => {
                 let azure = &self.config.azure;
-                let host = account.as_deref().or(azure.account.as_deref()).ok_or(
-                    "the location names no storage account; write container@account.dfs.core.windows.net or configure \
-                     one",
+                let host = account.clone().or_else(environment::azure_account).ok_or(
+                    "the location names no storage account; write container@account.dfs.core.windows.net or set \
+                     AZURE_STORAGE_ACCOUNT",
                 )?;
-                let (name, suffix) = host.split_once('.').unwrap_or((host, ""));
+                let (name, suffix) = host.split_once('.').unwrap_or((&host, ""));
                 let mut builder = MicrosoftAzureBuilder::new()
                     .with_account(name)
                     .with_container_name(container)
@@ -292,6 +270,9 @@ impl Stores {
                 if let Some(sas) = &azure.sas_token {
                     let pairs = url::form_urlencoded::parse(sas.expose().trim_start_matches('?').as_bytes());
                     builder = builder.with_sas_authorization(pairs.into_owned().collect::<Vec<_>>());
+                }
+                if azure.access_key.is_none() && azure.oauth2_token.is_none() && azure.sas_token.is_none() {
+                    builder = environment::azure(builder, name);
                 }
                 Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
             }
@@ -323,14 +304,14 @@ mod tests {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
+        for (place, part) in [
+            ("gs://lake/x", "GOOGLE_APPLICATION_CREDENTIALS"),
+            ("abfss://l@a.dfs.core.windows.net/x", "AZURE_STORAGE_KEY"),
+        ] {
+            let text = StoreError::at(&Location::parse(place).unwrap(), error(asked)).to_string();
+            assert!(text.contains(part), "{text}");
+        }
         let other = StoreError::at(&location, error("Error performing GET https://lake.example/x - 500"));
         assert!(matches!(other, StoreError::Transient { .. }));
-    }
-
-    #[test]
-    fn the_credentials_of_the_environment_are_known_to_the_client() {
-        for name in AWS_CREDENTIALS {
-            assert!(name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>().is_ok(), "{name}");
-        }
     }
 }

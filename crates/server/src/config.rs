@@ -12,8 +12,8 @@ pub mod kafka;
 pub mod log;
 pub mod maintenance;
 pub mod metrics;
-pub mod s3;
 mod secret;
+pub mod stores;
 mod value;
 
 pub use secret::{DatabaseUrl, Secret};
@@ -33,7 +33,7 @@ pub struct Config {
     pub commit: commit::CommitConfig,
     /// The object store.
     #[command(flatten)]
-    pub s3: s3::S3Config,
+    pub stores: stores::StoresConfig,
     /// Conversion over REST.
     #[command(flatten)]
     pub conversion: conversion::ConversionConfig,
@@ -65,7 +65,7 @@ pub struct ConfigError(pub String);
 impl Config {
     /// Which object stores may be used, and how to reach them.
     pub fn store_config(&self) -> hoglake_formats::store::StoreConfig {
-        self.s3.store_config(self.maintenance.local_files)
+        self.stores.store_config(self.maintenance.local_files)
     }
 
     /// Checks what no single setting shows.
@@ -75,7 +75,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.http.check()?;
         self.database.check()?;
-        self.s3.check()?;
+        self.stores.check()?;
         self.conversion.check()?;
         self.kafka.check()?;
         self.auth.check(self.http.address())

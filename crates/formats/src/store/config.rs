@@ -24,8 +24,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Everything that turns locations into clients. Absent credentials mean the platform's own (instance roles, workload
-/// identity).
+/// Everything that turns locations into clients. Absent credentials mean those of the environment's variables, else the
+/// platform's own (instance roles, workload identity).
 #[derive(Debug, Clone, Default)]
 pub struct StoreConfig {
     /// Whether paths and `file:` locations may be used at all.
@@ -77,15 +77,11 @@ pub struct GcsConfig {
     pub service_account_key: Option<Secret>,
     /// A bearer token, in place of a key.
     pub oauth2_token: Option<Secret>,
-    /// Send no credentials at all.
-    pub anonymous: bool,
 }
 
 /// How to reach Azure.
 #[derive(Debug, Clone, Default)]
 pub struct AzureConfig {
-    /// Account of locations that name none.
-    pub account: Option<String>,
     /// Shared key of the account.
     pub access_key: Option<Secret>,
     /// A shared access signature, as its query text, in place of a key.

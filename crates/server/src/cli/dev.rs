@@ -79,7 +79,7 @@ impl Dev {
 
     /// Points the server itself at the local object store.
     fn use_object_store(&mut self, address: SocketAddr) -> Result<(), Failure> {
-        let s3 = &mut self.config.s3;
+        let s3 = &mut self.config.stores;
         s3.s3_endpoint = Some(format!("http://{address}"));
         REGION.clone_into(&mut s3.s3_region);
         s3.s3_access_key = ACCESS_KEY.parse().ok();

@@ -3,8 +3,8 @@
 use super::failure::Failure;
 use super::serve::runtime;
 use super::stdout::say;
-use super::storage::Storage;
 use super::sync::absolute;
+use crate::config::stores::StoresConfig;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
 use futures::TryStreamExt;
 use hoglake_formats::sync::{self, TableRoot};
@@ -23,12 +23,12 @@ pub(super) struct Inspect {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    storage: Storage,
+    stores: StoresConfig,
 }
 
 impl Inspect {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let stores = self.storage.open()?;
+        let stores = self.stores.open()?;
         runtime(0)?.block_on(async {
             let what = || format!("inspect {}", self.path);
             let place = Place::parse(&absolute(&self.path)).map_err(|e| Failure::at(what(), e))?;

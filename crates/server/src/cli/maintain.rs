@@ -13,7 +13,7 @@ use super::stdout::say;
 use crate::audit::Audit;
 use crate::config::log::{AuditPlace, LogConfig};
 use crate::config::maintenance::MaintenanceConfig;
-use crate::config::s3::S3Config;
+use crate::config::stores::StoresConfig;
 use crate::config::{self, Secret, database::DatabaseConfig};
 use crate::logging;
 use crate::worker::{Parts, Trigger, WorkError, Worker};
@@ -58,7 +58,7 @@ pub(super) struct Maintain {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    s3: S3Config,
+    stores: StoresConfig,
     #[command(flatten)]
     maintenance: MaintenanceConfig,
     #[command(flatten)]
@@ -79,7 +79,7 @@ impl Maintain {
     pub(super) fn run(self, task: Task) -> Result<(), Failure> {
         config::refuse_replaced_variables()?;
         self.database.check()?;
-        self.s3.check()?;
+        self.stores.check()?;
         logging::init(&self.log)?;
         let bar = spinner(self.json, format!("{task:?} {}", self.catalog));
         let json = self.json;
@@ -128,7 +128,7 @@ impl Maintain {
             let catalog = Catalog::open(options).map_err(|error| Failure::at("cannot open the database", error))?;
             let worker = Worker::new(Parts {
                 catalog: catalog.clone(),
-                stores: Arc::new(Stores::new(self.s3.store_config(self.maintenance.local_files))),
+                stores: Arc::new(Stores::new(self.stores.store_config(self.maintenance.local_files))),
                 audit: Audit::open(self.log.audit_log.as_ref().unwrap_or(&AuditPlace::Off))?,
                 settings: self.maintenance.clone(),
             });

@@ -11,7 +11,7 @@ use super::serve::runtime;
 use super::spinner::spinner;
 use super::stdout::say;
 use crate::config::log::LogConfig;
-use crate::config::s3::S3Config;
+use crate::config::stores::StoresConfig;
 use crate::config::{self, Secret, database::DatabaseConfig};
 use crate::logging;
 use crate::restore_check::{self, CheckError, Kind, Report, Status, Workplace};
@@ -50,7 +50,7 @@ pub(super) struct RestoreCheck {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    s3: S3Config,
+    stores: StoresConfig,
     #[command(flatten)]
     log: LogConfig,
 }
@@ -65,7 +65,7 @@ impl RestoreCheck {
     pub(super) fn run(self) -> Result<(), Failure> {
         config::refuse_replaced_variables()?;
         self.database.check()?;
-        self.s3.check()?;
+        self.stores.check()?;
         logging::init(&self.log)?;
         let bar = spinner(self.json, "manifest".to_owned());
         let workplace = Workplace::new(self.temp_dir.clone().unwrap_or_else(std::env::temp_dir), bar.clone());
@@ -133,7 +133,7 @@ impl RestoreCheck {
             }
         };
         let manifest = manifest.map_err(failed)?;
-        let stores = Stores::new(self.s3.store_config(true));
+        let stores = Stores::new(self.stores.store_config(true));
         let listing = restore_check::list(&stores, &manifest.data_path, workplace.clone()).await.map_err(failed)?;
         workplace.progress.set_message("comparing");
         let samples = self.samples;

@@ -6,7 +6,7 @@ mod report;
 
 use super::failure::Failure;
 use super::serve::runtime;
-use super::storage::Storage;
+use crate::config::stores::StoresConfig;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
 use dataset::{Dataset, Datasets};
 use hoglake_formats::hudi::PartitionPathSpec;
@@ -72,7 +72,7 @@ pub(super) struct Sync {
     #[arg(long, value_name = "HOURS")]
     retention_hours: Option<i64>,
     #[command(flatten)]
-    storage: Storage,
+    stores: StoresConfig,
 }
 
 fn format(text: &str) -> Result<TableFormat, String> {
@@ -92,7 +92,7 @@ struct Line {
 
 impl Sync {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let stores = self.storage.open()?;
+        let stores = self.stores.open()?;
         runtime(0)?.block_on(async {
             let mut last = None;
             loop {

@@ -28,6 +28,8 @@ fn a_wrong_setting_is_named_by_its_variable() {
         ("HOGLAKE_DB_PASSWORD", "alone"),
         ("HOGLAKE_COMMIT_LOCK_TIMEOUT_MS", "-5"),
         ("HOGLAKE_S3_ENDPOINT", "localhost:9000"),
+        ("HOGLAKE_GCS_ENDPOINT", "localhost"),
+        ("HOGLAKE_AZURE_ENDPOINT", "devstoreaccount1"),
         ("HOGLAKE_S3_ACCESS_KEY", "alone"),
         ("HOGLAKE_S3_PATH_STYLE", "maybe"),
         ("HOGLAKE_ALLOW_ANONYMOUS", "maybe"),

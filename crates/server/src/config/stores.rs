@@ -1,13 +1,13 @@
-//! The object store that background work and conversion read and write. Commits never touch it.
+//! The object stores that background work and conversion read and write. Commits never touch it.
 
 use super::value::boolean;
 use super::{ConfigError, Secret};
 use hoglake_formats::store;
 
-/// Access to S3 or a store that speaks its protocol.
+/// Access to S3, Google Cloud Storage, Azure Blob Storage, and what speaks their protocols.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Object store")]
-pub struct S3Config {
+#[command(next_help_heading = "Object stores")]
+pub struct StoresConfig {
     /// URL of an S3-compatible store; unset is AWS
     #[arg(long, env = "HOGLAKE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
@@ -23,10 +23,16 @@ pub struct S3Config {
     /// Whether the bucket is part of the path (true) or of the host name (false)
     #[arg(long, env = "HOGLAKE_S3_PATH_STYLE", value_name = "BOOL", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     pub s3_path_style: bool,
+    /// URL of a store that speaks Google's protocol; unset is Google
+    #[arg(long, env = "HOGLAKE_GCS_ENDPOINT", value_name = "URL")]
+    pub gcs_endpoint: Option<String>,
+    /// URL of a store that speaks Azure's protocol, account included; unset is Azure
+    #[arg(long, env = "HOGLAKE_AZURE_ENDPOINT", value_name = "URL")]
+    pub azure_endpoint: Option<String>,
 }
 
-impl S3Config {
-    /// The object stores: S3 as told here, the others with the environment's own credentials, and files of this machine
+impl StoresConfig {
+    /// The object stores: as told here, with the environment's own credentials where none are, and files of this machine
     /// if `local_files`.
     pub fn store_config(&self, local_files: bool) -> store::StoreConfig {
         let secret = |secret: &Secret| store::Secret::new(secret.expose());
@@ -44,7 +50,8 @@ impl S3Config {
                 path_style: self.s3_path_style,
                 ..store::S3Config::default()
             },
-            ..store::StoreConfig::default()
+            gcs: store::GcsConfig { endpoint: self.gcs_endpoint.clone(), ..store::GcsConfig::default() },
+            azure: store::AzureConfig { endpoint: self.azure_endpoint.clone(), ..store::AzureConfig::default() },
         }
     }
 
@@ -54,12 +61,17 @@ impl S3Config {
                 "HOGLAKE_S3_ACCESS_KEY and HOGLAKE_S3_SECRET_KEY belong together: set both or neither".to_owned(),
             ));
         }
-        if let Some(endpoint) = &self.s3_endpoint
-            && !url::Url::parse(endpoint).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        {
-            return Err(ConfigError(
-                "HOGLAKE_S3_ENDPOINT (--s3-endpoint) must be a URL that starts with http:// or https://".to_owned(),
-            ));
+        for (name, flag, endpoint) in [
+            ("HOGLAKE_S3_ENDPOINT", "--s3-endpoint", &self.s3_endpoint),
+            ("HOGLAKE_GCS_ENDPOINT", "--gcs-endpoint", &self.gcs_endpoint),
+            ("HOGLAKE_AZURE_ENDPOINT", "--azure-endpoint", &self.azure_endpoint),
+        ] {
+            if let Some(endpoint) = endpoint
+                && !url::Url::parse(endpoint)
+                    .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            {
+                return Err(ConfigError(format!("{name} ({flag}) must be a URL that starts with http:// or https://")));
+            }
         }
         Ok(())
     }
