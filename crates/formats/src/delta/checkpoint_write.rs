@@ -7,7 +7,7 @@ use super::action::{self, Add, Metadata, Protocol, Remove, VectorDescriptor};
 use super::checkpoint;
 use super::log::{Checkpoint, Segment};
 use super::replay::Keys;
-use super::source::definition_of;
+use super::source::{Definition, define};
 use super::{LOG, protocol};
 use crate::sync::{Error, Result, TableRoot};
 use arrow::array::{
@@ -31,48 +31,29 @@ const BATCH_ROWS: usize = 8192;
 /// # Errors
 /// As reading the segment, and [`Error::Store`].
 pub(super) async fn write(root: &TableRoot, segment: &Segment) -> Result<Checkpoint> {
-    let definition = definition_of(root, segment).await?;
+    let (Definition { protocol, metadata }, _, sidecars) = define(root, segment).await?;
     let key = format!("{LOG}/{:020}.checkpoint.parquet", segment.version);
     let mut out = Out::new(&key)?;
-    out.definition(&definition.protocol, &definition.metadata)?;
+    out.definition(&protocol, &metadata)?;
     let mut keys = Keys::default();
-    let expired = chrono::Utc::now().timestamp_millis() - tombstone_retention_ms(&definition.metadata);
+    let expired = chrono::Utc::now().timestamp_millis() - tombstone_retention_ms(&metadata);
     let lives = |remove: &Remove<'_>| remove.deletion_timestamp.unwrap_or(0) > expired;
     let mut files = std::pin::pin!(root.get_all(segment.commit_keys()));
     while let Some((commit, bytes)) = files.try_next().await? {
-        let place = root.spell(&commit);
-        let mut removed = Vec::new();
-        for (number, text) in action::lines(&place, &bytes)? {
-            let line = action::parse(&place, number, text)?;
-            if let Some(remove) = line.remove {
-                let key = keys.key(&remove.path, remove.deletion_vector.as_ref());
-                removed.push(key);
-                if !keys.contains(key) && lives(&remove) {
-                    out.remove(&remove)?;
-                }
-            }
-            if let Some(add) = line.add {
-                let key = keys.key(&add.path, add.deletion_vector.as_ref());
-                if keys.insert(key) {
-                    out.add(&add)?;
-                }
-            }
-        }
-        for key in removed {
-            keys.insert(key);
-        }
+        out.log_file(&root.spell(&commit), &bytes, &mut keys, lives)?;
     }
-    for part in segment.checkpoint.iter().flat_map(|c| &c.parts) {
+    for part in segment.checkpoint.iter().flat_map(|c| &c.parts).chain(&sidecars) {
+        if part.ends_with(".json") {
+            out.log_file(&root.spell(part), &root.get(part).await?, &mut keys, lives)?;
+            continue;
+        }
+        let damaged = |e| Error::parquet(root.spell(part), &e);
         let (mut batches, _) = checkpoint::adds(root, part).await?;
-        while let Some(batch) =
-            batches.try_next().await.map_err(|e| Error::malformed(root.spell(part), e.to_string()))?
-        {
+        while let Some(batch) = batches.try_next().await.map_err(damaged)? {
             checkpoint::each_add(&keys, &batch, |add| out.add(add))?;
         }
         let mut batches = checkpoint::removes(root, part).await?;
-        while let Some(batch) =
-            batches.try_next().await.map_err(|e| Error::malformed(root.spell(part), e.to_string()))?
-        {
+        while let Some(batch) = batches.try_next().await.map_err(damaged)? {
             checkpoint::each_remove(&batch, |remove| {
                 let decided = keys.contains(keys.key(&remove.path, remove.deletion_vector.as_ref()));
                 if decided || !lives(remove) { Ok(()) } else { out.remove(remove) }
@@ -342,6 +323,37 @@ impl Out {
         ];
         let filled = self.structure(metadata_fields(), columns)?;
         self.batch("metaData", filled)
+    }
+
+    /// The file actions of a commit or of a JSON part of a checkpoint about which nothing newer has decided.
+    fn log_file(
+        &mut self,
+        place: &str,
+        bytes: &[u8],
+        keys: &mut Keys,
+        lives: impl Fn(&Remove<'_>) -> bool,
+    ) -> Result<()> {
+        let mut removed = Vec::new();
+        for (number, text) in action::lines(place, bytes)? {
+            let line = action::parse(place, number, text)?;
+            if let Some(remove) = line.remove {
+                let key = keys.key(&remove.path, remove.deletion_vector.as_ref());
+                removed.push(key);
+                if !keys.contains(key) && lives(&remove) {
+                    self.remove(&remove)?;
+                }
+            }
+            if let Some(add) = line.add {
+                let key = keys.key(&add.path, add.deletion_vector.as_ref());
+                if keys.insert(key) {
+                    self.add(&add)?;
+                }
+            }
+        }
+        for key in removed {
+            keys.insert(key);
+        }
+        Ok(())
     }
 
     fn add(&mut self, add: &Add<'_>) -> Result<()> {

@@ -66,7 +66,11 @@ pub async fn schema_text(root: &TableRoot) -> Result<String> {
     Ok(definition_of(root, &segment).await?.metadata.schema_string)
 }
 
-async fn define(root: &TableRoot, segment: &Segment) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
+/// As [`definition_of`], with what the newest commit says of itself and the keys of the checkpoint's sidecars.
+pub(super) async fn define(
+    root: &TableRoot,
+    segment: &Segment,
+) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
     let header = newest_header(root, segment.newest_commit_first()).await?;
     let mut actions = Actions::default();
     if let Some(found) = &segment.checkpoint {
@@ -340,7 +344,7 @@ impl Header {
     }
 }
 
-/// Reads the actions of a commit that are no file actions, without parsing the others.
+/// Reads what a commit says besides its file actions, whose lines are skipped unparsed in the form that all writers have.
 fn read_header(place: &str, bytes: &[u8]) -> Result<Header> {
     let mut header = Header::default();
     for (number, text) in action::lines(place, bytes)? {

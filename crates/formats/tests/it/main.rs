@@ -1,5 +1,6 @@
 //! Tests of the codecs against files written by others, hostile bytes, and readers of other projects.
 
+mod checkpoints;
 mod corpus;
 mod deletes;
 mod deletion_vector;
