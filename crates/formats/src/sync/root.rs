@@ -41,10 +41,10 @@ impl Stage {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub async fn finish(mut self) -> Result<String> {
+    pub async fn finish(&mut self) -> Result<String> {
         let upload = self.upload.get_mut().unwrap_or_else(PoisonError::into_inner);
         upload.complete().await.map_err(|e| Error::store(&self.place, e))?;
-        Ok(self.key)
+        Ok(self.key.clone())
     }
 
     /// Takes the parts back. Best effort.
@@ -142,7 +142,8 @@ impl TableRoot {
         Ok(Stage { key: key.to_owned(), place: self.spell(key), upload: Mutex::new(upload) })
     }
 
-    /// Gives a staged object its name; `false` when that exists already, whoever wrote it. The staged object goes.
+    /// Gives a staged object its name; `false` when that exists already, whoever wrote it. The staged object goes,
+    /// or stays behind as litter when it cannot be deleted.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -156,7 +157,9 @@ impl TableRoot {
             }
             Err(e) => Err(Error::store(self.spell(key), e)),
         };
-        self.delete(staged).await?;
+        if let Err(error) = self.delete(staged).await {
+            tracing::debug!(%error, place = self.spell(staged), "a staged commit stays behind");
+        }
         copied
     }
 

@@ -250,6 +250,11 @@ async fn a_commit_larger_than_memory_allows_is_staged() {
         assert!(convert(watched(&Watched::new(writes), &target)).await.is_err());
         assert!(!target.join("_delta_log/00000000000000000000.json").exists());
     }
+    // One that stops when the commit has its name has committed.
+    let late = folder.path().join("late");
+    let committed = convert(watched(&Watched::new(2), &late)).await.unwrap();
+    assert_eq!(committed.steps.len(), 1);
+    assert!(late.join("_delta_log/00000000000000000000.json").exists());
     convert(plain(&target)).await.unwrap();
     assert!(std::fs::metadata(target.join("_delta_log/00000000000000000000.json")).unwrap().len() > 16 << 20);
     let left = std::fs::read_dir(target.join("_delta_log")).unwrap().count();
@@ -260,4 +265,20 @@ async fn a_commit_larger_than_memory_allows_is_staged() {
     assert_eq!(convert(watched(&store, &target)).await.unwrap().plan, Plan::NoChange);
     assert!(store.taken() <= 3);
     assert_eq!(std::fs::read_dir(target.join("_delta_log")).unwrap().count(), left);
+}
+
+#[tokio::test]
+async fn a_staged_commit_that_fails_takes_its_parts_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    copy(&crate::corpus::case("delta", "table-with-dv-small").root, &table);
+    let mut log = Log { table: &table, version: 2 };
+    let long = "x".repeat(900);
+    log.commit(&(0..20_000).map(|n| Log::add(&format!("{n:05}-{long}"))).collect::<Vec<_>>());
+    // The upload begins; the deletion vectors, which come before the commit, find the machine stopped.
+    let store = Watched::new(1);
+    let mut delta = DeltaTarget::new(watched(&store, &target), DeltaTargetOptions::default());
+    let error = sync(&DeltaSource::new(plain(&table)), &mut delta, &Options::default()).await.unwrap_err();
+    assert!(error.to_string().contains("deletion_vector_"), "{error}");
+    assert_eq!(store.open_uploads(), 0);
 }

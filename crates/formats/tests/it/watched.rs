@@ -9,7 +9,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result,
+    PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Watched {
     writes: AtomicUsize,
     writes_left: AtomicUsize,
     stopped: AtomicBool,
+    /// Uploads in parts that have neither been completed nor been taken back.
+    open: Arc<AtomicUsize>,
 }
 
 impl Watched {
@@ -33,12 +35,18 @@ impl Watched {
             writes: AtomicUsize::new(0),
             writes_left: AtomicUsize::new(writes_left),
             stopped: AtomicBool::new(false),
+            open: Arc::default(),
         })
     }
 
     /// The requests since the last time that this was asked.
     pub fn taken(&self) -> usize {
         self.requests.swap(0, Ordering::SeqCst)
+    }
+
+    /// The uploads in parts of which parts are left.
+    pub fn open_uploads(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
     }
 
     fn read(&self) -> Result<()> {
@@ -75,7 +83,9 @@ impl ObjectStore for Watched {
     }
     async fn put_multipart_opts(&self, at: &ObjectPath, o: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         self.write()?;
-        self.inner.put_multipart_opts(at, o).await
+        let inner = self.inner.put_multipart_opts(at, o).await?;
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(Upload { inner, open: Arc::clone(&self.open) }))
     }
     async fn get_opts(&self, at: &ObjectPath, o: GetOptions) -> Result<GetResult> {
         self.read()?;
@@ -114,6 +124,28 @@ impl ObjectStore for Watched {
     async fn copy_opts(&self, from: &ObjectPath, to: &ObjectPath, o: CopyOptions) -> Result<()> {
         self.write()?;
         self.inner.copy_opts(from, to, o).await
+    }
+}
+
+#[derive(Debug)]
+struct Upload {
+    inner: Box<dyn MultipartUpload>,
+    open: Arc<AtomicUsize>,
+}
+
+#[async_trait::async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.inner.put_part(data)
+    }
+    async fn complete(&mut self) -> Result<PutResult> {
+        let done = self.inner.complete().await?;
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        Ok(done)
+    }
+    async fn abort(&mut self) -> Result<()> {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.inner.abort().await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The lines of a commit: in memory while they are few, in a staged object when there are many.
+//! The lines of a commit: in memory while they are few, in a staged object when all files are compared and many differ.
 
 use super::super::LOG;
 use crate::sync::{Result, Stage, TableRoot};
@@ -6,7 +6,7 @@ use crate::sync::{Result, Stage, TableRoot};
 /// Lines beyond this many bytes leave memory.
 const SPILL: usize = 16 << 20;
 
-/// A commit file in the making.
+/// A commit file in the making. After any error it is to be [discarded](Self::discard).
 #[derive(Debug)]
 pub(super) struct Body {
     /// `commitInfo`, which stands first: whoever looks for the watermark reads no further.
@@ -47,14 +47,15 @@ impl Body {
     }
 
     /// Creates the commit file, with `definition` among its lines; `false` when somebody else has.
-    pub async fn publish(self, root: &TableRoot, key: &str, definition: &str) -> Result<bool> {
-        match self.staged {
-            None => root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await,
-            Some(mut staged) => {
-                staged.append(format!("{}{definition}", self.lines).into()).await?;
-                root.publish(&staged.finish().await?, key).await
-            }
-        }
+    pub async fn publish(&mut self, root: &TableRoot, key: &str, definition: &str) -> Result<bool> {
+        let Some(staged) = &mut self.staged else {
+            return root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await;
+        };
+        staged.append(format!("{}{definition}", self.lines).into()).await?;
+        let object = staged.finish().await?;
+        // No parts any longer that could be taken back; the object goes with its publication.
+        self.staged = None;
+        root.publish(&object, key).await
     }
 
     /// Takes back what was staged.

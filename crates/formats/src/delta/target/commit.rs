@@ -51,21 +51,19 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
     };
     let has_vectors =
         current.is_some_and(|c| c.protocol.reader_features.iter().flatten().any(|f| f == "deletionVectors"));
-    match fill(target, &mut writing, source, files, has_vectors).await {
-        // Iceberg files hold their partition columns, so that the layout can do without.
-        Err(_) if writing.unwritable && !state.binding.partition_columns_absent && !state.binding.ids_may_be_absent => {
-            target.unpartitioned = true;
-            writing.body.discard().await;
-            Err(Error::NeedsFull {
-                reason: "a partition value is an empty string, which Delta takes for null".to_owned(),
-            })
-        }
-        Err(e) => {
-            writing.body.discard().await;
-            Err(e)
-        }
-        Ok(()) => finish(target, writing, state).await,
+    let done = match fill(target, &mut writing, source, files, has_vectors).await {
+        Ok(()) => finish(target, &mut writing, state).await,
+        Err(e) => Err(e),
+    };
+    let Err(error) = done else { return done };
+    writing.body.discard().await;
+    // Iceberg files hold their partition columns, so that the layout can do without.
+    if writing.unwritable && !state.binding.partition_columns_absent && !state.binding.ids_may_be_absent {
+        target.unpartitioned = true;
+        let reason = "a partition value is an empty string, which Delta takes for null".to_owned();
+        return Err(Error::NeedsFull { reason });
     }
+    Err(error)
 }
 
 /// The first line of the commit. Its tags carry the watermark.
@@ -311,10 +309,7 @@ impl Writing {
             let path = self.rebase.map(&file.path)?;
             let old = live.get(&path);
             let rows = deleted(source, file).await?;
-            let same = match old {
-                None => rows.is_empty(),
-                Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == rows,
-            };
+            let same = self.same(old, &rows).await?;
             let old = old.map(Descriptor::of);
             if same {
                 // The same logical file again: a commit must not remove what it adds.
@@ -351,10 +346,7 @@ impl Writing {
             }
             let old = mark.vector.take();
             let rows = deleted(source, &file).await?;
-            let same = match &old {
-                None => rows.is_empty(),
-                Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == rows,
-            };
+            let same = self.same(old.as_deref(), &rows).await?;
             if same && !restate {
                 continue;
             }
@@ -371,6 +363,14 @@ impl Writing {
             self.add(&file, &path, count, vector.as_ref())?;
         }
         Ok(())
+    }
+
+    /// Whether a file's vector in the table holds just these rows.
+    async fn same(&self, old: Option<&VectorRef>, rows: &DeletionVector) -> Result<bool> {
+        Ok(match old {
+            None => rows.is_empty(),
+            Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == *rows,
+        })
     }
 
     async fn read(&self, vector: &VectorRef) -> Result<DeletionVector> {
@@ -399,7 +399,7 @@ impl Writing {
     }
 }
 
-async fn finish(target: &mut DeltaTarget, writing: Writing, state: &TableState) -> Result<Committed> {
+async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableState) -> Result<Committed> {
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let old_protocol = current.map(|c| &c.protocol);
     let protocol = writing.definition.protocol(old_protocol);
@@ -431,8 +431,8 @@ async fn finish(target: &mut DeltaTarget, writing: Writing, state: &TableState) 
     let committed = committed(version);
     let (now_ms, has_vectors) = (writing.now_ms, !writing.vectors.is_empty());
     if !writing.body.publish(&target.root, &key, &head).await? {
-        if has_vectors {
-            target.root.delete(&vector_key).await?;
+        if has_vectors && let Err(error) = target.root.delete(&vector_key).await {
+            tracing::debug!(%error, key = vector_key, "the vectors of a lost commit stay behind");
         }
         return Err(Error::Lost { place: target.root.spell(&key) });
     }
