@@ -171,14 +171,24 @@ fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, v
     })
 }
 
-/// Visits every name of a name mapping ("Name Mapping Serialization").
-fn visit_mapping(json: Option<&serde_json::Value>, depth: usize, visit: &mut dyn FnMut(FieldId, &str)) {
-    for field in json.and_then(|j| j.as_array()).into_iter().flatten().filter(|_| depth < 64) {
+/// Visits every field of a name mapping ("Name Mapping Serialization") with the names that each step of its path may
+/// have, its own last. `steps` is where the fields of `json` are.
+fn visit_mapping<'a>(
+    json: Option<&'a serde_json::Value>,
+    steps: &mut Vec<Vec<&'a str>>,
+    visit: &mut dyn FnMut(FieldId, &[Vec<&'a str>]),
+) {
+    if steps.len() >= 64 {
+        return;
+    }
+    for field in json.and_then(|j| j.as_array()).into_iter().flatten() {
+        let names = field.get("names").and_then(|n| n.as_array()).into_iter().flatten();
+        steps.push(names.filter_map(|n| n.as_str()).collect());
         if let Some(id) = field.get("field-id").and_then(|id| id.as_i64()) {
-            let names = field.get("names").and_then(|n| n.as_array()).into_iter().flatten();
-            names.filter_map(|n| n.as_str()).for_each(|name| visit(FieldId(id), name));
+            visit(FieldId(id), steps);
         }
-        visit_mapping(field.get("fields"), depth + 1, visit);
+        visit_mapping(field.get("fields"), steps, visit);
+        steps.pop();
     }
 }
 
@@ -188,9 +198,10 @@ fn binding(place: &str, metadata: &TableMetadata, current: &Schema) -> Binding {
     let mut binding = Binding { ids_may_be_absent: mapping.is_some(), ..Binding::default() };
     let mapping: Option<serde_json::Value> = mapping.and_then(|text| serde_json::from_str(text).ok());
     // A name of the mapping that is not the column's is the name in some file.
-    visit_mapping(mapping.as_ref(), 0, &mut |id, name| {
+    visit_mapping(mapping.as_ref(), &mut Vec::new(), &mut |id, steps| {
         let column = current.node(id).and_then(|node| node.field);
-        binding.by_id |= column.is_some_and(|c| c.name != name);
+        let names = || steps.last().into_iter().flatten();
+        binding.by_id |= column.is_some_and(|c| names().any(|name| c.name != *name));
     });
     let mut by_id = HashMap::new();
     let mut by_path = HashMap::new();
@@ -310,7 +321,7 @@ impl Head {
         mut visit: impl FnMut(Entry) -> Result<()>,
     ) -> Result<()> {
         let path = |text: &str| self.paths.map(text);
-        let reader = ManifestReader { types: &types.leaves, specs: &types.specs, path: &path };
+        let reader = ManifestReader { types: &types.leaves, specs: &types.specs, path: &path, spelled: false };
         reader.read(&manifest.path, manifest, bytes, |entry| {
             if entry.encrypted && entry.status != Status::Deleted {
                 return Err(Error::UnsupportedSource {

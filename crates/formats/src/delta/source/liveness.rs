@@ -17,6 +17,9 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+/// Log files read ahead.
+const AHEAD: usize = 16;
+
 /// More names than this are looked for by parsing, not by searching.
 const SEARCHED: usize = 8;
 
@@ -66,16 +69,19 @@ pub(super) fn note_unannounced(
 /// The paths among `wanted` that are live in the version of `segment`.
 ///
 /// # Memory
-/// A log file or a batch of a checkpoint at a time.
+/// The few log files that are read ahead, then a batch of a checkpoint at a time.
 pub(super) async fn live(root: &TableRoot, segment: &Segment, wanted: &HashSet<FilePath>) -> Result<HashSet<FilePath>> {
     if wanted.is_empty() {
         return Ok(HashSet::new());
     }
     let mut search = Search::new(root, wanted);
-    let files = segment.newest_first().into_iter().map(|file| read(root, &search.needles, file));
-    let files: Vec<_> = futures::stream::iter(files).buffered(16).try_collect().await?;
-    for (place, bytes) in files.into_iter().flatten() {
-        search.log_file(&place, &bytes)?;
+    let needles = search.needles.clone();
+    let files = segment.newest_first().into_iter().map(|file| read(root, &needles, file));
+    let mut files = std::pin::pin!(futures::stream::iter(files).buffered(AHEAD));
+    while let Some(found) = files.try_next().await? {
+        for (place, bytes) in found {
+            search.log_file(&place, &bytes)?;
+        }
     }
     let Some(found) = &segment.checkpoint else { return Ok(search.live) };
     let mut parts = found.parts.clone();
@@ -87,7 +93,7 @@ pub(super) async fn live(root: &TableRoot, segment: &Segment, wanted: &HashSet<F
             continue;
         }
         let mut batches = checkpoint::references(root, &part).await?;
-        while let Some(batch) = batches.try_next().await.map_err(|e| Error::malformed(&place, e.to_string()))? {
+        while let Some(batch) = batches.try_next().await.map_err(|e| Error::parquet(&place, &e))? {
             checkpoint::each_reference(&batch, |uri, vector| search.note(&place, uri, vector, true))?;
         }
     }

@@ -91,7 +91,7 @@ impl SnapshotReader {
             .map(|batch| {
                 let (decoder, keys, place) = (Arc::clone(&self.decoder), Arc::clone(keys), Arc::clone(&place));
                 async move {
-                    let batch = batch.map_err(|e| Error::malformed(place.as_ref(), e.to_string()))?;
+                    let batch = batch.map_err(|e| Error::parquet(place.as_ref(), &e))?;
                     let work = move || checkpoint::decode(&decoder, &keys, &place, &batch, typed_only);
                     tokio::task::spawn_blocking(work)
                         .await

@@ -39,13 +39,22 @@ pub(super) struct KeyCache {
     last: Mutex<Option<(Vec<FilePath>, Arc<Keys>)>>,
 }
 
+impl KeyCache {
+    /// The keys of these deletes, if they are the last ones.
+    fn of(&self, paths: &[FilePath]) -> Option<Arc<Keys>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(of, _)| of == paths).map(|(_, keys)| Arc::clone(keys))
+    }
+}
+
 /// A column that is compared.
 struct Column {
     field: FieldId,
     ty: DataType,
     /// The value of files that do not hold the column.
     absent: Option<Value>,
-    names: Vec<String>,
+    /// The names that each step of its path may have in files without ids.
+    steps: Vec<Vec<String>>,
 }
 
 /// The rows of `file` that its equality deletes name.
@@ -78,11 +87,12 @@ pub(super) async fn rows(
         let columns = fields.iter().map(|id| column(head, types, *id, place(), file)).collect::<Result<Vec<_>>>()?;
         let mut paths: Vec<_> = deletes.iter().map(|d| d.path.clone()).collect();
         paths.sort();
-        let known = cache.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, keys)) = known.filter(|(of, _)| *of == paths) {
+        if let Some(keys) = cache.of(&paths) {
             all.extend(&matching(head, file, &columns, &keys).await?);
             continue;
         }
+        // Before the next ones are held.
+        *cache.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let mut keys = Keys::new();
         let (mut bytes, mut whole) = (0, true);
         for deletes in deletes {
@@ -141,7 +151,7 @@ fn column(
         detail,
     };
     let Some(primitive) = types.get(&field.0).copied() else {
-        return Err(refuse(format!("no schema of the table has the column {field} that they compare")));
+        return Err(refuse(format!("the table's current schema lacks the column {field} that they compare")));
     };
     let ty = comparable(primitive).ok_or_else(|| refuse(format!("columns of type {primitive} are not compared")))?;
     // "Column Projection": the partition value where the file does not hold the column, else the default.
@@ -149,18 +159,19 @@ fn column(
     let at = spec.and_then(|s| s.fields.iter().position(|f| f.source == field && f.transform == Transform::Identity));
     let partition = at.and_then(|at| file.partition.get(at)).cloned().flatten();
     let default = || head.state.schema.node(field).and_then(|n| n.field?.initial_default.clone());
-    let mut names = Vec::new();
+    let mut steps: Vec<Vec<String>> = Vec::new();
     let mapping = head.metadata().property("schema.name-mapping.default");
     let mapping = mapping.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-    super::visit_mapping(mapping.as_ref(), 0, &mut |id, name| {
+    super::visit_mapping(mapping.as_ref(), &mut Vec::new(), &mut |id, found| {
         if id == field {
-            names.push(name.to_owned());
+            steps = found.iter().map(|names| names.iter().map(|name| (*name).to_owned()).collect()).collect();
         }
     });
     if mapping.is_none() {
-        names.extend(head.state.schema.path(field).map(|path| path.join(".")));
+        let path = head.state.schema.path(field).unwrap_or_default();
+        steps = path.into_iter().map(|name| vec![name.to_owned()]).collect();
     }
-    Ok(Column { field, ty, absent: partition.or_else(default), names })
+    Ok(Column { field, ty, absent: partition.or_else(default), steps })
 }
 
 /// The type in which values are compared: one for all types that a column may have had before it was promoted.
@@ -213,7 +224,8 @@ fn leaf(schema: &SchemaDescriptor, column: &Column) -> Option<(usize, Vec<String
         let found = if has_ids {
             info.has_id() && i64::from(info.id()) == column.field.0
         } else {
-            column.names.contains(&parts.join("."))
+            parts.len() == column.steps.len()
+                && parts.iter().zip(&column.steps).all(|(part, names)| names.contains(part))
         };
         (found && leaf.max_rep_level() == 0).then(|| (index, parts.to_vec()))
     })
@@ -251,7 +263,7 @@ impl<'a> Reader<'a> {
         }
         // Manifests have been seen to get sizes wrong.
         let object = head.root.parquet(path, None)?;
-        let builder = ParquetRecordBatchStreamBuilder::new(object).await.map_err(|e| bad(&e))?;
+        let builder = ParquetRecordBatchStreamBuilder::new(object).await.map_err(|e| Error::parquet(place, &e))?;
         let schema = builder.parquet_schema();
         let found: Vec<_> = columns.iter().map(|column| leaf(schema, column)).collect();
         if !fill && found.iter().any(Option::is_none) {
@@ -259,7 +271,8 @@ impl<'a> Reader<'a> {
         }
         let empty_rows = found.iter().all(Option::is_none).then(|| builder.metadata().file_metadata().num_rows());
         let mask = ProjectionMask::leaves(schema, found.iter().flatten().map(|(index, _)| *index));
-        let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|e| bad(&e))?;
+        let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+        let stream = stream.map_err(|e| Error::parquet(place, &e))?;
         let fields = columns.iter().map(|c| SortField::new(c.ty.clone())).collect();
         Ok(Self {
             place,
@@ -280,7 +293,7 @@ impl<'a> Reader<'a> {
                 *left -= rows;
                 (None, rows)
             }
-            None => match self.stream.try_next().await.map_err(|e| bad(&e))? {
+            None => match self.stream.try_next().await.map_err(|e| Error::parquet(self.place, &e))? {
                 None => return Ok(None),
                 Some(batch) => {
                     let rows = batch.num_rows();

@@ -92,7 +92,8 @@ pub(in crate::iceberg) async fn read(
     path: &(dyn Fn(&str) -> Result<FilePath> + Sync),
     deletes: &DeleteFile,
 ) -> Result<HashMap<FilePath, DeletionVector>> {
-    let bad = |detail: &dyn std::fmt::Display| Error::malformed(deletes.path.as_str(), detail.to_string());
+    let bad = |detail: &str| Error::malformed(deletes.path.as_str(), detail);
+    let damaged = |e| Error::parquet(deletes.path.as_str(), &e);
     if deletes.format != FileFormat::Parquet {
         return Err(Error::UnsupportedSource {
             feature: "position deletes that are not Parquet".to_owned(),
@@ -102,23 +103,23 @@ pub(in crate::iceberg) async fn read(
     }
     // Manifests have been seen to get the sizes of delete files wrong.
     let object = root.parquet(&deletes.path, None)?;
-    let builder = ParquetRecordBatchStreamBuilder::new(object).await.map_err(|e| bad(&e))?;
+    let builder = ParquetRecordBatchStreamBuilder::new(object).await.map_err(damaged)?;
     let schema = builder.parquet_schema();
     let column = |name: &str| (0..schema.num_columns()).find(|i| schema.column(*i).path().string() == name);
     let (Some(file), Some(position)) = (column("file_path"), column("pos")) else {
-        return Err(bad(&"a position-delete file needs the columns file_path and pos"));
+        return Err(bad("a position-delete file needs the columns file_path and pos"));
     };
     let mask = ProjectionMask::leaves(schema, [file, position]);
-    let mut stream = builder.with_projection(mask).build().map_err(|e| bad(&e))?;
+    let mut stream = builder.with_projection(mask).build().map_err(damaged)?;
     let mut found: HashMap<String, Vec<u64>> = HashMap::new();
-    while let Some(batch) = stream.try_next().await.map_err(|e| bad(&e))? {
+    while let Some(batch) = stream.try_next().await.map_err(damaged)? {
         let files = batch.column_by_name("file_path").and_then(|c| c.as_string_opt::<i32>());
         let positions = batch.column_by_name("pos").and_then(|c| c.as_primitive_opt::<Int64Type>());
         let (Some(files), Some(positions)) = (files, positions) else {
-            return Err(bad(&"file_path must be a string and pos a long"));
+            return Err(bad("file_path must be a string and pos a long"));
         };
         for row in 0..batch.num_rows() {
-            let position = u64::try_from(positions.value(row)).map_err(|_| bad(&"a position is negative"))?;
+            let position = u64::try_from(positions.value(row)).map_err(|_| bad("a position is negative"))?;
             let file = files.value(row);
             if let Some(positions) = found.get_mut(file) {
                 positions.push(position);
