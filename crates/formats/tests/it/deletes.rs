@@ -183,6 +183,49 @@ async fn both_versions_of_iceberg_hold_the_same_deletes() {
     }
 }
 
+#[tokio::test]
+async fn deletes_of_others_in_the_target_go_when_the_source_has_them_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = equality_tables(folder.path());
+    let (mut asked, mut expected) = (Vec::new(), Vec::new());
+    for (name, version) in [("nested", 0), ("mixed-equality", 1), ("mixed-positions", 1)] {
+        let table = tables.iter().find(|t| t["name"] == name).unwrap();
+        let path = PathBuf::from(table["path"].as_str().unwrap());
+        let version = &table["versions"][version];
+        // The source is the table as it was before some of its deletes.
+        let metadata = version["metadata"].as_str().unwrap();
+        to_delta(&path, metadata, Mode::Full, UnsupportedDeletes::Materialize).await.unwrap();
+        let report = to_iceberg(&path, None, Mode::Full).await.unwrap();
+        let again = to_iceberg(&path, None, Mode::Full).await.unwrap();
+        assert_eq!(again.metadata_path, report.metadata_path, "{name}");
+        asked.push(("iceberg", report.metadata_path.unwrap()));
+        expected.push(&version["rows"]);
+    }
+    for (((_, path), expected), seen) in asked.iter().zip(expected).zip(see(folder.path(), &asked)) {
+        assert_eq!((&seen["pyiceberg"], &seen["duckdb"]), (expected, expected), "{path} {}", seen["error"]);
+        assert_eq!(seen["problems"], serde_json::json!([]), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn delete_files_that_are_not_there_are_not_taken_for_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = equality_tables(folder.path());
+    for (name, version) in [("nested", 1), ("mixed-positions", 1)] {
+        let table = tables.iter().find(|t| t["name"] == name).unwrap();
+        let path = PathBuf::from(table["path"].as_str().unwrap());
+        let mut files: Vec<_> = std::fs::read_dir(path.join("data")).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        // The first ones are the data files.
+        let data = if name == "nested" { 1 } else { 2 };
+        files.sort_by_key(|f| f.file_name().unwrap().len() > 45);
+        files.iter().skip(data).for_each(|f| std::fs::remove_file(f).unwrap());
+        let metadata = table["versions"][version]["metadata"].as_str().unwrap();
+        let error = to_delta(&path, metadata, Mode::Full, UnsupportedDeletes::Materialize).await.unwrap_err();
+        assert!(error.is_not_found(), "{name}: {error:?}");
+    }
+}
+
 /// The rules for position-delete files: reserved field ids, one data file that exists, ascending positions.
 fn sorted_positions(table: &Path, file: &Path) {
     let builder = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();

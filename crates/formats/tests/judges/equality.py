@@ -22,6 +22,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Struc
 from tables import plain
 
 
+FILE_PATH = 2147483546
+
+
 class DeleteManifest(ManifestWriterV2):
     def content(self):
         return ManifestContent.DELETES
@@ -34,23 +37,24 @@ class DeleteManifest(ManifestWriterV2):
 class Table:
     """A table in the making, with its rows by data file: (spec, partition, sequence, rows)."""
 
-    def __init__(self, base, name, schema, specs):
+    def __init__(self, base, name, schema, specs, properties=None):
         self.name, self.path = name, base / name
         (self.path / "metadata").mkdir(parents=True)
         (self.path / "data").mkdir()
         self.schema, self.specs, self.io = schema, specs, PyArrowFileIO()
         self.manifests, self.snapshots, self.versions, self.files, self.deletes = [], [], [], [], []
-        self.uuid = str(uuid.uuid4())
+        self.uuid, self.properties = str(uuid.uuid4()), properties or {}
+        self.paths, self.gone = [], set()
 
-    def arrow(self, columns, types=()):
-        """The Arrow schema of some columns by field id, each with its id."""
+    def arrow(self, columns, types=(), ids=True):
+        """The Arrow schema of some columns by field id, each with its id if they are to have any."""
         kinds = {"long": pa.int64(), "string": pa.string(), "double": pa.float64()}
 
         def field(f):
             kind = dict(types).get(f.field_id)
             if kind is None:
                 kind = pa.struct([field(m) for m in f.field_type.fields]) if isinstance(f.field_type, StructType) else kinds[str(f.field_type)]
-            return pa.field(f.name, kind, metadata={"PARQUET:field_id": str(f.field_id)})
+            return pa.field(f.name, kind, metadata={"PARQUET:field_id": str(f.field_id)} if ids else None)
 
         return pa.schema([field(f) for f in self.schema.fields if f.field_id in columns])
 
@@ -59,23 +63,26 @@ class Table:
         pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=2)
         return path
 
-    def entry(self, path, content, rows, partition, fields=None):
+    def entry(self, path, content, rows, partition, fields=None, bounds=None):
         return ManifestEntry.from_args(
             status=ManifestEntryStatus.ADDED, snapshot_id=None, sequence_number=None, file_sequence_number=None,
             data_file=DataFile.from_args(
                 content=content, file_path=str(path), file_format=FileFormat.PARQUET, partition=Record(*partition),
                 record_count=rows, file_size_in_bytes=path.stat().st_size, equality_ids=fields, column_sizes=None,
-                value_counts=None, null_value_counts=None, nan_value_counts=None, lower_bounds=None, upper_bounds=None,
+                value_counts=None, null_value_counts=None, nan_value_counts=None, lower_bounds=bounds, upper_bounds=bounds,
                 key_metadata=None, split_offsets=None, sort_order_id=None))
 
-    def commit(self, data=(), equality=(), types=(), absent=()):
-        """data: (spec, partition, rows); equality: (spec, partition, field ids, rows)."""
+    def commit(self, data=(), equality=(), types=(), absent=(), positions=(), ids=True):
+        """data: (spec, partition, rows); equality: (spec, partition, field ids, rows); positions: (number of the data file,
+        positions in it). Position and equality deletes of a commit that has both, or several position deletes, share a
+        manifest."""
         sequence = len(self.snapshots) + 1
         snapshot = 1000 + sequence
         new = []
         for spec, partition, rows in data:
             columns = {f.field_id for f in self.schema.fields} - set(absent)
-            path = self.write([{k: v for k, v in r.items()} for r in rows], self.arrow(columns, types))
+            path = self.write([{k: v for k, v in r.items()} for r in rows], self.arrow(columns, types, ids))
+            self.paths.append(str(path))
             self.files.append((spec, partition, sequence, rows))
             new.append((ManifestWriterV2, spec, self.entry(path, DataFileContent.DATA, len(rows), partition)))
         for spec, partition, fields, rows in equality:
@@ -84,10 +91,22 @@ class Table:
             path = self.write(rows, self.arrow(top))
             self.deletes.append((spec, partition, sequence, fields, rows))
             new.append((DeleteManifest, spec, self.entry(path, DataFileContent.EQUALITY_DELETES, len(rows), partition, fields)))
-        for writer, spec, entry in new:
+        for number, rows in positions:
+            (spec, partition, *_), name = self.files[number], self.paths[number]
+            ids = {name: {"PARQUET:field_id": str(id)} for name, id in (("file_path", FILE_PATH), ("pos", FILE_PATH - 1))}
+            columns = pa.schema([pa.field("file_path", pa.string(), False, ids["file_path"]), pa.field("pos", pa.int64(), False, ids["pos"])])
+            path = self.path / "data" / f"{uuid.uuid4()}-deletes.parquet"
+            pq.write_table(pa.Table.from_pylist([{"file_path": name, "pos": row} for row in rows], columns), path)
+            self.gone |= {(number, row) for row in rows}
+            new.append((DeleteManifest, spec, self.entry(path, DataFileContent.POSITION_DELETES, len(rows), partition,
+                                                         bounds={FILE_PATH: name.encode()})))
+        groups = [[one] for one in new] if not positions else [new]
+        for group in groups:
+            writer, spec, _ = group[0]
             place = self.path / "metadata" / f"{uuid.uuid4()}-m.avro"
             with writer(self.specs[spec], self.schema, self.io.new_output(str(place)), snapshot, "null") as w:
-                w.add(entry)
+                for _, _, entry in group:
+                    w.add(entry)
             manifest = w.to_manifest_file()
             manifest.sequence_number, manifest.min_sequence_number = sequence, sequence
             self.manifests.append(manifest)
@@ -102,7 +121,7 @@ class Table:
             "format-version": 2, "table-uuid": self.uuid, "location": str(self.path), "last-sequence-number": sequence,
             "last-updated-ms": 1_700_000_000_000 + sequence, "last-column-id": 20, "schemas": [json.loads(self.schema.model_dump_json())],
             "current-schema-id": 0, "partition-specs": [json.loads(s.model_dump_json()) for s in self.specs], "default-spec-id": 0,
-            "last-partition-id": 1000, "properties": {}, "current-snapshot-id": snapshot, "snapshots": self.snapshots,
+            "last-partition-id": 1000, "properties": self.properties, "current-snapshot-id": snapshot, "snapshots": self.snapshots,
             "snapshot-log": [], "metadata-log": [], "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
             "refs": {"main": {"snapshot-id": snapshot, "type": "branch"}}}
         place = self.path / "metadata" / f"v{sequence}.metadata.json"
@@ -121,11 +140,11 @@ class Table:
 
     def rows(self):
         live = []
-        for spec, partition, sequence, rows in self.files:
+        for number, (spec, partition, sequence, rows) in enumerate(self.files):
             applying = [(fields, deleted) for dspec, dpartition, dsequence, fields, deleted in self.deletes
                         if sequence < dsequence and (not dpartition or (dspec, dpartition) == (spec, partition))]
-            for row in rows:
-                gone = any(all(self.value(row, f) == self.value(d, f) for f in fields) for fields, deleted in applying for d in deleted)
+            for at, row in enumerate(rows):
+                gone = (number, at) in self.gone or any(all(self.value(row, f) == self.value(d, f) for f in fields) for fields, deleted in applying for d in deleted)
                 if not gone:
                     live.append({f.name: row.get(f.name) for f in self.schema.fields})
         return sorted(json.dumps(plain(r), sort_keys=True) for r in live)
@@ -185,6 +204,30 @@ def nested(base):
     return t
 
 
+def mapped(base):
+    """Files without ids, and a nested column that is called as one at the top."""
+    mapping = [{"field-id": 1, "names": ["id"]}, {"field-id": 8, "names": ["x"]},
+               {"field-id": 5, "names": ["s"], "fields": [{"field-id": 6, "names": ["x"]}, {"field-id": 7, "names": ["y"]}]}]
+    s = StructType(NestedField(6, "x", LongType(), required=False), NestedField(7, "y", StringType(), required=False))
+    fields = schema((1, "id", LongType()), (8, "x", LongType()), (5, "s", s))
+    t = Table(base, "mapped", fields, [NONE], {"schema.name-mapping.default": json.dumps(mapping)})
+    t.commit([(0, (), [{"id": i, "x": x, "s": {"x": y, "y": "a"}} for i, x, y in ((1, 4, 1), (2, 9, 4), (3, 7, 8))])], ids=False)
+    t.commit([], [(0, (), [6], [{"s": {"x": 4, "y": None}}])])
+    t.commit([], [(0, (), [8], [{"x": 7}])])
+    return t
+
+
+def mixed(base, name, equality):
+    """Several delete files of one data file, and what names no single data file, beside one that names one."""
+    t = Table(base, name, BASIC, [NONE])
+    t.commit([(0, (), [row(i, f"a{i}") for i in range(4)]), (0, (), [row(i, f"b{i}") for i in range(4)])])
+    t.commit(positions=[(0, [0])])
+    t.commit(equality=equality, positions=[(0, [0])] if equality else [(0, [1]), (0, [0])])
+    return t
+
+
 if __name__ == "__main__":
-    tables = [make(Path(sys.argv[1])) for make in (flat, parted, promoted, nested)]
+    tables = [make(Path(sys.argv[1])) for make in (flat, parted, promoted, nested, mapped)]
+    base = Path(sys.argv[1])
+    tables += [mixed(base, "mixed-positions", []), mixed(base, "mixed-equality", [(0, (), [1], [row(3)])])]
     print(json.dumps([{"name": t.name, "path": str(t.path), "versions": t.versions} for t in tables]))

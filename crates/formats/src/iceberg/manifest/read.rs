@@ -3,10 +3,11 @@
 use super::super::avro::{Decoder, Fault, Node, Reader, Scalar};
 use super::super::manifest_list::ManifestFile;
 use super::super::single_value;
-use super::DELETE_FILE_PATH;
+use super::{DELETE_FILE_PATH, EntryKind};
 use crate::sync::{Error, Result};
 use hoglake_model::FieldId;
 use hoglake_model::table::{ColumnStats, DataFile, FileFormat, FilePath, Primitive, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What happened to a file in the manifest.
@@ -33,9 +34,29 @@ pub struct Entry {
     pub equality_ids: Vec<i64>,
     /// The one data file that the deletes are about.
     pub referenced: Option<FilePath>,
+    /// How the manifest spells the paths, when the reader asked for that.
+    pub spelled: Option<Spelled>,
     pub content_offset: Option<i64>,
     pub content_size: Option<i64>,
     pub encrypted: bool,
+}
+
+/// The paths of an entry as they stand in the manifest. Readers compare them letter by letter.
+#[derive(Debug)]
+pub struct Spelled {
+    pub path: Box<str>,
+    pub referenced: Option<Box<str>>,
+}
+
+impl Entry {
+    /// The kind of the entry in a later snapshot that keeps the file.
+    pub const fn existing(&self) -> EntryKind {
+        EntryKind::Existing {
+            snapshot_id: self.snapshot_id,
+            sequence: self.sequence,
+            file_sequence: self.file_sequence,
+        }
+    }
 }
 
 /// How to read the manifests of one state.
@@ -46,6 +67,8 @@ pub struct ManifestReader<'a> {
     pub specs: &'a HashMap<i32, Vec<(i32, Option<Primitive>)>>,
     /// From a path as written to the model's.
     pub path: &'a dyn Fn(&str) -> Result<FilePath>,
+    /// Whether entries keep the spelling of their paths, for writing them again.
+    pub spelled: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -151,6 +174,7 @@ impl ManifestReader<'_> {
             puffin: false,
             equality_ids: Vec::new(),
             referenced: None,
+            spelled: None,
             content_offset: None,
             content_size: None,
             encrypted: false,
@@ -191,11 +215,15 @@ impl ManifestReader<'_> {
         let path = |text: &str| (self.path)(text).map_err(|e| e.to_string());
         let count = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
         let mut columns: Vec<ColumnStats> = Vec::with_capacity(self.types.len().min(64));
+        let (mut own, mut referenced): (_, Option<Cow<'_, str>>) = ("", None);
         entry.file.spec_id = manifest.spec_id;
         for (slot, node) in &plan.file {
             match slot {
                 Slot::Content => entry.content = d.optional_long(node)?.unwrap_or(0),
-                Slot::Path => entry.file.path = path(d.required_string(node)?)?,
+                Slot::Path => {
+                    own = d.required_string(node)?;
+                    entry.file.path = path(own)?;
+                }
                 Slot::Format => {
                     let format = d.required_string(node)?;
                     entry.puffin = format.eq_ignore_ascii_case("puffin");
@@ -221,7 +249,7 @@ impl ManifestReader<'_> {
                 Slot::FirstRowId => entry.file.first_row_id = d.optional_long(node)?,
                 Slot::Referenced => {
                     if let Scalar::String(text) = d.scalar(node)? {
-                        entry.referenced = Some(path(text)?);
+                        referenced = Some(text.into());
                     }
                 }
                 Slot::Offset => entry.content_offset = d.optional_long(node)?,
@@ -239,8 +267,12 @@ impl ManifestReader<'_> {
             }
         }
         entry.file.columns = columns;
-        if entry.content == 1 && !entry.puffin && entry.referenced.is_none() {
-            entry.referenced = single_path(&entry.file).map(|text| path(&text)).transpose()?;
+        if entry.content == 1 && !entry.puffin && referenced.is_none() {
+            referenced = single_path(&entry.file).map(Cow::Owned);
+        }
+        entry.referenced = referenced.as_deref().map(path).transpose()?;
+        if self.spelled {
+            entry.spelled = Some(Spelled { path: own.into(), referenced: referenced.as_deref().map(Into::into) });
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ fn read(bytes: &[u8], manifest: &ManifestFile) -> crate::sync::Result<Vec<Entry>
     let tuple = spec.fields.iter().map(|f| f.field_id).zip(tuple_types(&spec, &schema)).collect();
     let specs = HashMap::from([(7, tuple)]);
     let path = |text: &str| Ok(FilePath::Under(text.trim_start_matches("s3://b/t/").into()));
-    let reader = ManifestReader { types: &types, specs: &specs, path: &path };
+    let reader = ManifestReader { types: &types, specs: &specs, path: &path, spelled: false };
     let mut entries = Vec::new();
     reader.read("m", manifest, bytes, |entry| {
         entries.push(entry);

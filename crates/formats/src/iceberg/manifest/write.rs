@@ -32,8 +32,8 @@ pub struct FileEntry<'a> {
 pub enum DeleteContent {
     /// A deletion vector in a Puffin file.
     Vector { offset: i64, length: i64 },
-    /// A Parquet file of positions, with the first and the last where they are known.
-    Positions(Option<(u64, u64)>),
+    /// A file of positions, with the first and the last where they are known.
+    Positions { format: FileFormat, range: Option<(u64, u64)> },
 }
 
 /// The deletes of one data file to be written.
@@ -122,11 +122,7 @@ impl ManifestWriter {
         let out = self.writer.record();
         out.long(0);
         out.bytes(entry.path.as_bytes());
-        out.bytes(match file.format {
-            FileFormat::Parquet => b"PARQUET",
-            FileFormat::Orc => b"ORC",
-            FileFormat::Avro => b"AVRO",
-        });
+        out.bytes(format_name(file.format));
         tuple(out, &file.partition, &self.types);
         out.long(i64::try_from(entry.record_count).unwrap_or(i64::MAX));
         out.long(file.size_bytes.and_then(|n| i64::try_from(n).ok()).unwrap_or(0));
@@ -164,11 +160,11 @@ impl ManifestWriter {
         let out = self.writer.record();
         out.long(1);
         out.bytes(entry.path.as_bytes());
-        let positions = match entry.content {
-            DeleteContent::Vector { .. } => None,
-            DeleteContent::Positions(range) => Some(range),
+        let (format, positions) = match entry.content {
+            DeleteContent::Vector { .. } => (&b"PUFFIN"[..], None),
+            DeleteContent::Positions { format, range } => (format_name(format), Some(range)),
         };
-        out.bytes(if positions.is_some() { b"PARQUET" } else { b"PUFFIN" });
+        out.bytes(format);
         tuple(out, entry.partition, &self.types);
         out.long(i64::try_from(entry.cardinality).unwrap_or(i64::MAX));
         out.long(i64::try_from(entry.size_bytes).unwrap_or(i64::MAX));
@@ -201,7 +197,7 @@ impl ManifestWriter {
         if version >= 3 {
             let blob = match entry.content {
                 DeleteContent::Vector { offset, length } => Some((offset, length)),
-                DeleteContent::Positions(_) => None,
+                DeleteContent::Positions { .. } => None,
             };
             out.optional_long(blob.map(|b| b.0));
             out.optional_long(blob.map(|b| b.1));
@@ -299,6 +295,14 @@ impl Summary {
         if self.upper.as_ref().is_none_or(|u| value.compare(u).is_some_and(std::cmp::Ordering::is_gt)) {
             self.upper = Some(value.clone());
         }
+    }
+}
+
+const fn format_name(format: FileFormat) -> &'static [u8] {
+    match format {
+        FileFormat::Parquet => b"PARQUET",
+        FileFormat::Orc => b"ORC",
+        FileFormat::Avro => b"AVRO",
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::schema;
 use super::IcebergTarget;
 use super::definition::Definition;
 use super::deletes::{Deletes, Referenced};
-use super::manifests::Types;
+use super::manifests::{Found, Types};
 use super::spelling::Spelling;
 use crate::sync::{Commit, Committed, Error, Files, Result, Source, TableRoot, record_counts};
 use futures::TryStreamExt;
@@ -119,6 +119,7 @@ struct Known {
 #[derive(Clone, Copy)]
 struct Mark {
     manifest: u32,
+    as_ours: bool,
     seen: bool,
 }
 
@@ -153,7 +154,7 @@ impl<'a> Writing<'a> {
             version,
             snapshot_id,
             sequence: previous.map_or(0, |m| m.last_sequence_number) + 1,
-            spelling: Arc::new(Spelling::new(root, state)?),
+            spelling: Arc::new(Spelling::new(root, state, previous.map(|m| m.location.as_str()))?),
             types: Arc::new(Types { leaves, tuples: definition.specs.iter().map(tuple).collect() }),
             definition,
             base: Vec::new(),
@@ -188,6 +189,8 @@ impl<'a> Writing<'a> {
             file.size_bytes = Some(source_size(&self.root, &path).await?);
         }
         let spec_id = self.own_spec(file.spec_id)?;
+        // Those that a file of this path had are older than the file is now.
+        self.deletes.remove(&self.spelling.own_path(&file.path)?);
         if !file.deletes.is_empty() {
             self.set_deletes(source, &file).await?;
         }
@@ -239,11 +242,16 @@ impl<'a> Writing<'a> {
         if !gone.is_empty() || !missing.is_empty() {
             let wanted = Arc::new(gone.iter().chain(&missing).cloned().collect::<HashSet<_>>());
             for (index, here) in self.find(wanted).await? {
-                missing.retain(|path| !here.contains(path));
-                let here: HashSet<_> = here.into_iter().filter(|path| gone.remove(path)).collect();
-                if !here.is_empty() {
+                let mut leaving = HashSet::new();
+                for Found { path, as_ours } in here {
+                    // What has another spelling leaves and comes back.
+                    if !as_ours || !missing.remove(&path) {
+                        leaving.insert(path);
+                    }
+                }
+                if !leaving.is_empty() {
                     let entries = self.entries(index).await?;
-                    self.rewrite(index, entries, |path| !here.contains(path)).await?;
+                    self.rewrite(index, entries, |path| !leaving.contains(path)).await?;
                 }
             }
         }
@@ -264,8 +272,8 @@ impl<'a> Writing<'a> {
         let mut manifests = std::pin::pin!(self.paths());
         while let Some((index, paths)) = manifests.try_next().await? {
             let manifest = u32::try_from(index).unwrap_or(u32::MAX);
-            for path in paths {
-                known.files.insert(known.key(&path), Mark { manifest, seen: false });
+            for Found { path, as_ours } in paths {
+                known.files.insert(known.key(&path), Mark { manifest, as_ours, seen: false });
             }
         }
         Ok(known)
@@ -282,7 +290,7 @@ impl<'a> Writing<'a> {
                 spec == self.definition.spec_ids.get(&file.spec_id).copied()
             };
             match known.files.get(&key).copied() {
-                Some(mark) if same_spec(&mark) && !mark.seen => {
+                Some(mark) if mark.as_ours && same_spec(&mark) && !mark.seen => {
                     known.files.insert(key, Mark { seen: true, ..mark });
                     if self.set_deletes(source, &file).await? {
                         self.counts.redeleted += 1;

@@ -11,8 +11,9 @@ use super::{position_file, spell};
 use crate::deletion_vector::DeletionVector;
 use crate::puffin;
 use crate::sync::{Error, Result, TableRoot};
-use hoglake_model::table::{DeleteFile, FilePath, Value};
-use std::collections::HashMap;
+use hoglake_model::table::{DeleteFile, FileFormat, FilePath, Value};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// Delete manifests are merged when there are more than this many.
 const MERGE_ABOVE: usize = 20;
@@ -53,6 +54,8 @@ pub(super) struct Deletes {
     /// Whether the table's own were read; otherwise nothing about them changes.
     loaded: bool,
     live: HashMap<FilePath, Live>,
+    /// Base manifests that hold deletes that are not in `live`, which go: they are written anew.
+    foreign: HashSet<usize>,
     new: Vec<New>,
     /// Objects written, for cleaning up after a lost commit.
     pub written: Vec<String>,
@@ -68,9 +71,15 @@ impl Writing<'_> {
             }
             for entry in self.entries(manifest).await? {
                 // Deletes that name no single data file are not ours, and the source knows nothing of them.
-                if let (1, Some(path)) = (entry.content, entry.referenced.clone()) {
-                    self.deletes.live.insert(path, Live { entry, manifest, gone: false });
-                }
+                // Neither does it of all but one of several delete files of a data file.
+                let left_out = match (entry.content, entry.referenced.clone()) {
+                    (1, Some(path)) => {
+                        let before = self.deletes.live.insert(path, Live { entry, manifest, gone: false });
+                        before.map(|live| live.manifest)
+                    }
+                    _ => Some(manifest),
+                };
+                self.deletes.foreign.extend(left_out);
             }
         }
         Ok(())
@@ -85,7 +94,12 @@ impl Deletes {
 
     /// Whether anything changes.
     pub fn changed(&self) -> bool {
-        !self.new.is_empty() || self.live.values().any(|l| l.gone)
+        !self.new.is_empty() || self.drops_foreign() || self.live.values().any(|l| l.gone)
+    }
+
+    /// Whether deletes go that somebody else has written.
+    pub fn drops_foreign(&self) -> bool {
+        !self.foreign.is_empty()
     }
 
     /// Deletes the rows `wanted` of a data file and no others; true when that is a change.
@@ -99,8 +113,11 @@ impl Deletes {
     ) -> Result<bool> {
         let mut changed = false;
         if let Some(live) = self.live.get_mut(data.own).filter(|l| !l.gone) {
-            let same_size = live.entry.file.record_count == Some(wanted.cardinality());
-            if same_size && read(root, spelling, &live.entry, data.own).await? == *wanted {
+            let e = &live.entry;
+            // Deletes apply within the data file's partition, and only these formats are read.
+            let applies = e.file.spec_id == data.spec_id;
+            let comparable = e.file.record_count == Some(wanted.cardinality()) && e.file.format == FileFormat::Parquet;
+            if applies && comparable && read(root, spelling, &live.entry, data.own).await? == *wanted {
                 return Ok(false);
             }
             live.gone = true;
@@ -115,7 +132,11 @@ impl Deletes {
             (format!("metadata/{name}-deletes.puffin"), bytes, DeleteContent::Vector { offset: 4, length })
         } else {
             let bytes = position_file::write(data.path, wanted).map_err(|e| malformed(&e))?;
-            (format!("metadata/{name}-deletes.parquet"), bytes, DeleteContent::Positions(Some((first, last))))
+            (
+                format!("metadata/{name}-deletes.parquet"),
+                bytes,
+                DeleteContent::Positions { format: FileFormat::Parquet, range: Some((first, last)) },
+            )
         };
         let size_bytes = bytes.len() as u64;
         root.put_if_absent(&key, bytes).await?;
@@ -151,7 +172,7 @@ impl Deletes {
             if own.is_empty() {
                 continue;
             }
-            if !merge && own.iter().all(|(_, l)| !l.gone) {
+            if !merge && !self.foreign.contains(&index) && own.iter().all(|(_, l)| !l.gone) {
                 kept.push(manifest.clone());
                 continue;
             }
@@ -161,23 +182,20 @@ impl Deletes {
                 let kind = if live.gone {
                     EntryKind::Deleted { sequence: e.sequence, file_sequence: e.file_sequence }
                 } else {
-                    EntryKind::Existing {
-                        snapshot_id: e.snapshot_id,
-                        sequence: e.sequence,
-                        file_sequence: e.file_sequence,
-                    }
+                    e.existing()
                 };
+                let spelled = e.spelled.as_ref().and_then(|s| s.referenced.as_deref());
                 let content = match (e.content_offset, e.content_size) {
                     (Some(offset), Some(length)) if e.puffin => DeleteContent::Vector { offset, length },
-                    _ => DeleteContent::Positions(None),
+                    _ => DeleteContent::Positions { format: e.file.format, range: None },
                 };
                 writers.of(manifest.spec_id).deletes(&DeleteEntry {
                     kind,
-                    path: &spelling.of_own(&e.file.path),
+                    path: &spelling.of_entry(e),
                     size_bytes: e.file.size_bytes.unwrap_or(0),
                     cardinality: e.file.record_count.unwrap_or(0),
                     content,
-                    referenced: &spelling.of_own(referenced),
+                    referenced: &spelled.map_or_else(|| spelling.of_own(referenced).into(), Cow::Borrowed),
                     partition: &e.file.partition,
                 });
             }

@@ -19,6 +19,14 @@ pub(super) struct Types {
     pub tuples: HashMap<i32, Vec<(i32, Option<Primitive>)>>,
 }
 
+/// A live data file of the table.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub path: FilePath,
+    /// Whether the manifest spells the path as this commit would. Deletes of a file under another spelling do not apply.
+    pub as_ours: bool,
+}
+
 impl Writing<'_> {
     pub(super) fn start(&self, spec_id: i32, deletes: bool) -> ManifestWriter {
         let schema = (self.definition.schema_id, self.schema_text.as_str());
@@ -40,7 +48,8 @@ impl Writing<'_> {
         let Some(manifest) = self.base.get(index) else { return Ok(Vec::new()) };
         let bytes = self.root.read(&self.spelling.parse(&manifest.path)?, None).await?;
         let path = |text: &str| self.spelling.parse(text);
-        let reader = ManifestReader { types: &self.types.leaves, specs: &self.types.tuples, path: &path };
+        let reader =
+            ManifestReader { types: &self.types.leaves, specs: &self.types.tuples, path: &path, spelled: true };
         let mut entries = Vec::new();
         reader.read(&manifest.path, manifest, &bytes, |entry| {
             if entry.status != Status::Deleted {
@@ -51,13 +60,13 @@ impl Writing<'_> {
         Ok(entries)
     }
 
-    /// The paths of the live data files by base manifest.
-    pub(super) fn paths(&self) -> impl Stream<Item = Result<(usize, Vec<FilePath>)>> {
+    /// The live data files by base manifest.
+    pub(super) fn paths(&self) -> impl Stream<Item = Result<(usize, Vec<Found>)>> {
         self.select(|_| true)
     }
 
     /// Which of the wanted data files are in which base manifest.
-    pub(super) async fn find(&self, wanted: Arc<HashSet<FilePath>>) -> Result<Vec<(usize, Vec<FilePath>)>> {
+    pub(super) async fn find(&self, wanted: Arc<HashSet<FilePath>>) -> Result<Vec<(usize, Vec<Found>)>> {
         let found: Vec<_> = self.select(move |path| wanted.contains(path)).try_collect().await?;
         Ok(found.into_iter().filter(|(_, paths)| !paths.is_empty()).collect())
     }
@@ -65,7 +74,7 @@ impl Writing<'_> {
     fn select(
         &self,
         keep: impl Fn(&FilePath) -> bool + Clone + Send + 'static,
-    ) -> impl Stream<Item = Result<(usize, Vec<FilePath>)>> {
+    ) -> impl Stream<Item = Result<(usize, Vec<Found>)>> {
         let data = self.base.iter().enumerate().filter(|(_, m)| !m.deletes && m.may_be_live());
         let data: Vec<_> = data.map(|(index, m)| (index, m.path.clone())).collect();
         futures::stream::iter(data.into_iter().map(move |(index, place)| {
@@ -77,7 +86,8 @@ impl Writing<'_> {
                     super::super::manifest::live_paths(&place, &bytes, |text| {
                         let path = spelling.parse(text)?;
                         if keep(&path) {
-                            paths.push(path);
+                            let as_ours = spelling.is_ours(&path, text);
+                            paths.push(Found { path, as_ours });
                         }
                         Ok(())
                     })?;
@@ -101,13 +111,13 @@ impl Writing<'_> {
         for e in entries {
             let count = e.file.record_count.unwrap_or(0);
             let kind = if keep(&e.file.path) {
-                EntryKind::Existing { snapshot_id: e.snapshot_id, sequence: e.sequence, file_sequence: e.file_sequence }
+                e.existing()
             } else {
                 self.counts.removed += 1;
                 self.counts.removed_records = self.counts.removed_records.saturating_add(count);
                 EntryKind::Deleted { sequence: e.sequence, file_sequence: e.file_sequence }
             };
-            let path = self.spelling.of_own(&e.file.path);
+            let path = self.spelling.of_entry(&e);
             writer.data(&FileEntry { kind, file: &e.file, path: &path, record_count: count }, None);
         }
         self.replaced.insert(index);
@@ -127,12 +137,8 @@ impl Writing<'_> {
             let mut writer = self.start(spec_id, false);
             for index in indexes {
                 for e in self.entries(index).await? {
-                    let kind = EntryKind::Existing {
-                        snapshot_id: e.snapshot_id,
-                        sequence: e.sequence,
-                        file_sequence: e.file_sequence,
-                    };
-                    let path = self.spelling.of_own(&e.file.path);
+                    let kind = e.existing();
+                    let path = self.spelling.of_entry(&e);
                     let record_count = e.file.record_count.unwrap_or(0);
                     writer.data(&FileEntry { kind, file: &e.file, path: &path, record_count }, None);
                 }

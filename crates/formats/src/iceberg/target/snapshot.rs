@@ -198,7 +198,7 @@ impl Writing<'_> {
         let changed = c.removed > 0 || c.redeleted > 0 || self.deletes.changed();
         // A reader may skip what an append or a replace cannot have changed, so that these must be true.
         let operation = match (operation, c.added > 0, changed) {
-            (Operation::Replace, _, _) if c.redeleted == 0 => "replace",
+            (Operation::Replace, _, _) if c.redeleted == 0 && !self.deletes.drops_foreign() => "replace",
             (_, _, false) => "append",
             (_, false, true) => "delete",
             _ => "overwrite",

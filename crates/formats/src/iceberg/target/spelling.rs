@@ -1,10 +1,12 @@
 //! How the table spells paths: those of its source's files, and its own.
 
+use super::super::manifest::Entry;
 use super::super::source::Paths;
 use super::spell;
 use crate::sync::{Result, TableRoot};
 use hoglake_model::Location;
 use hoglake_model::table::{FilePath, TableState};
+use std::borrow::Cow;
 
 /// From the source's paths to the table's, and between the table's paths and their text.
 #[derive(Debug)]
@@ -16,11 +18,13 @@ pub(super) struct Spelling {
 }
 
 impl Spelling {
-    pub fn new(root: &TableRoot, state: &TableState) -> Result<Self> {
-        let own_prefix = spell(root, "");
+    /// As the table has it, whose location is `declared`, or as its user has it for one that is new.
+    pub fn new(root: &TableRoot, state: &TableState, declared: Option<&str>) -> Result<Self> {
+        let declared = declared.filter(|text| Location::parse(text).is_ok_and(|found| found == *root.location()));
+        let own_prefix = declared.map_or_else(|| spell(root, ""), |text| format!("{}/", text.trim_end_matches('/')));
         let source_root = Location::parse(&state.root)?;
-        let source_prefix = if source_root == *root.location() {
-            own_prefix.clone()
+        let source_prefix = if let Some(below) = source_root.relative_to(root.location()) {
+            if below.is_empty() { own_prefix.clone() } else { format!("{own_prefix}{below}/") }
         } else {
             let text = source_root.to_string();
             let text = if text.starts_with('/') { format!("file://{text}") } else { text };
@@ -48,6 +52,22 @@ impl Spelling {
     /// A path of the table's own as it writes it.
     pub fn of_own(&self, path: &FilePath) -> String {
         with_prefix(&self.own_prefix, path)
+    }
+
+    /// A path of an entry as its manifest has it.
+    pub fn of_entry<'a>(&self, entry: &'a Entry) -> Cow<'a, str> {
+        match &entry.spelled {
+            Some(spelled) => (*spelled.path).into(),
+            None => self.of_own(&entry.file.path).into(),
+        }
+    }
+
+    /// Whether `text` is how [`of_own`](Self::of_own) writes `path`.
+    pub fn is_ours(&self, path: &FilePath, text: &str) -> bool {
+        match path {
+            FilePath::Under(relative) => text.strip_prefix(&self.own_prefix).is_some_and(|rest| *rest == **relative),
+            FilePath::Outside(_) => text == self.of_own(path),
+        }
     }
 
     /// A source path as the table's own entries have it.
