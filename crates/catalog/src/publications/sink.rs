@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 const MAX_SERVERS_LEN: usize = 4_096;
 /// Longest topic name that Kafka allows.
 const MAX_TOPIC_LEN: usize = 249;
+
+/// Topics of the brokers' own. Writing to them as a user breaks the cluster.
+const INTERNAL_TOPICS: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__cluster_metadata"];
 /// Names in the envelope of a JSON record, which a column may not have.
 const ENVELOPE: [&str; 3] = ["op", "snapshot_id", "row_id"];
 
@@ -155,6 +158,11 @@ fn check_servers(servers: &str) -> Result<(), Refusal> {
 
 fn check_topic(topic: &str) -> Result<(), Refusal> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    if INTERNAL_TOPICS.contains(&topic) {
+        return Err(Refusal::validation(format!(
+            "sink.topic {topic} is where Kafka itself keeps its state; choose another"
+        )));
+    }
     if (1..=MAX_TOPIC_LEN).contains(&topic.len()) && topic.bytes().all(allowed) && topic != "." && topic != ".." {
         return Ok(());
     }
@@ -196,7 +204,7 @@ mod tests {
 
     #[test]
     fn topics_formats_and_tombstones_follow_their_rules() {
-        for bad in ["", ".", "..", "a b", "ä", "a/b", &"t".repeat(250)] {
+        for bad in ["", ".", "..", "a b", "ä", "a/b", &"t".repeat(250), "__consumer_offsets", "__transaction_state"] {
             assert!(sink("a:1", bad, None, false).is_err(), "{bad}");
         }
         assert_eq!(sink("a:1", &"t".repeat(249), None, false).unwrap().format, RecordFormat::ArrowIpc);

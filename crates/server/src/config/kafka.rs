@@ -22,11 +22,12 @@ pub struct KafkaConfig {
         env = "HOGLAKE_KAFKA_SECURITY_PROTOCOL",
         value_name = "PROTOCOL",
         default_value = "plaintext",
-        value_enum
+        value_enum,
+        ignore_case = true
     )]
     pub kafka_security_protocol: SecurityProtocol,
     /// How to log in, with a sasl protocol
-    #[arg(long, env = "HOGLAKE_KAFKA_SASL_MECHANISM", value_name = "MECHANISM", value_enum)]
+    #[arg(long, env = "HOGLAKE_KAFKA_SASL_MECHANISM", value_name = "MECHANISM", value_enum, ignore_case = true)]
     pub kafka_sasl_mechanism: Option<SaslMechanism>,
     /// User to log in as
     #[arg(long, env = "HOGLAKE_KAFKA_SASL_USERNAME", value_name = "USER")]
@@ -47,7 +48,14 @@ pub struct KafkaConfig {
     #[arg(long, env = "HOGLAKE_KAFKA_SSL_KEY_PASSWORD", value_name = "PASSWORD", hide_env_values = true)]
     pub kafka_ssl_key_password: Option<Secret>,
     /// How records are compressed
-    #[arg(long, env = "HOGLAKE_KAFKA_COMPRESSION", value_name = "CODEC", default_value = "zstd", value_enum)]
+    #[arg(
+        long,
+        env = "HOGLAKE_KAFKA_COMPRESSION",
+        value_name = "CODEC",
+        default_value = "zstd",
+        value_enum,
+        ignore_case = true
+    )]
     pub kafka_compression: Compression,
     /// Memory for records of one publication that are not acknowledged yet
     #[arg(long, env = "HOGLAKE_KAFKA_QUEUE_BYTES", value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u32).range((1 << 20)..=(1 << 30)))]

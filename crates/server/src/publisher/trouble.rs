@@ -35,7 +35,7 @@ impl Trouble {
         let words = chain(error);
         if error.is_transient() {
             return Self::Wait(format!(
-                "data file `{path}` of snapshot {snapshot} cannot be read at the moment: {words}"
+                "data file `{path}` of snapshot {snapshot} cannot be read at the moment, and is tried again: {words}"
             ));
         }
         Self::Halt(unreadable(snapshot, &format!("data file `{path}`"), &words))
@@ -45,7 +45,9 @@ impl Trouble {
     pub fn unreachable(snapshot: SnapshotId, error: &StoreError) -> Self {
         let words = chain(error);
         if error.is_transient() {
-            return Self::Wait(format!("a file of snapshot {snapshot} cannot be read at the moment: {words}"));
+            return Self::Wait(format!(
+                "a file of snapshot {snapshot} cannot be read at the moment, and is tried again: {words}"
+            ));
         }
         Self::Halt(unreadable(snapshot, "a file", &words))
     }
@@ -83,7 +85,10 @@ impl Trouble {
             }
             _ => {
                 let reason = reason.map(|reason| format!("; last seen: {reason}")).unwrap_or_default();
-                Self::Wait(format!("the brokers do not acknowledge records of topic `{topic}`: {error}{reason}"))
+                Self::Wait(format!(
+                    "the brokers do not acknowledge records of topic `{topic}`: {error}{reason}. They \
+                     are tried again by themselves; check sink.bootstrap_servers and the server's HOGLAKE_KAFKA_* settings"
+                ))
             }
         }
     }
@@ -120,7 +125,10 @@ mod tests {
     fn what_brokers_may_get_over_is_waited_for() {
         for code in [RDKafkaErrorCode::MessageTimedOut, RDKafkaErrorCode::AllBrokersDown, RDKafkaErrorCode::Fatal] {
             let trouble = Trouble::kafka("t", &KafkaError::MessageProduction(code), Some("refused"));
-            assert!(matches!(&trouble, Trouble::Wait(text) if text.ends_with("last seen: refused")), "{trouble:?}");
+            assert!(
+                matches!(&trouble, Trouble::Wait(text) if text.contains("last seen: refused. ") && text.contains("HOGLAKE_KAFKA_")),
+                "{trouble:?}"
+            );
         }
     }
 }
