@@ -1,5 +1,6 @@
--- Ends private conversions whose server is gone, and its memory with it; with $3, those of that server whether its lease
--- has run out or not. $1 status smallint, $2 answer text (json), $3 server_id uuid or null. conversion_open. Their ids.
+-- Ends private conversions in the background whose server is gone, and its memory with it, or is the one of $3, whether
+-- their lease has run out or not; gives back their tables. $1 status smallint, $2 answer text (json), $3 server_id uuid
+-- or null. conversion_open, conversion_claim_by_conversion. What they are, for the audit trail.
 with lost as (
   update conversion
   set state = 'finished', server_id = null, leased_until = null, finished_at = clock_timestamp(), status = $1,

@@ -35,7 +35,8 @@ impl UnsupportedDeletes {
 pub(super) struct Gate {
     target: TableFormat,
     policy: UnsupportedDeletes,
-    version: VersionId,
+    /// Where the files come from, for messages.
+    context: String,
     ignored: Arc<Mutex<Ignored>>,
 }
 
@@ -44,12 +45,19 @@ struct Ignored {
     files: u64,
     deletes: u64,
     named: Vec<String>,
+    /// Whether there are others than those named.
+    more: bool,
 }
 
 impl Gate {
     /// A gate for the files of the commit `version`.
-    pub fn new(target: TableFormat, policy: UnsupportedDeletes, version: VersionId) -> Self {
-        Self { target, policy, version, ignored: Arc::default() }
+    pub fn of_commit(target: TableFormat, policy: UnsupportedDeletes, version: &VersionId) -> Self {
+        Self { target, policy, context: format!("in commit {version}"), ignored: Arc::default() }
+    }
+
+    /// A gate for all files that are live at `version`, whichever commit they are of.
+    pub fn of_version(target: TableFormat, policy: UnsupportedDeletes, version: &VersionId) -> Self {
+        Self { target, policy, context: format!("at version {version}"), ignored: Arc::default() }
     }
 
     /// Why deletes of this kind do not pass.
@@ -59,14 +67,14 @@ impl Gate {
             return None;
         }
         let mut found = Unsupported::deletes(self.target, deletes)?;
-        found.detail = format!("in commit {}: {}", self.version, found.detail);
+        found.detail = format!("{}: {}", self.context, found.detail);
         Some(found)
     }
 
     /// Refuses kinds that are known before any file is.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] naming the commit and the delete files.
+    /// [`Error::Unsupported`] naming the commit or version and the delete files.
     pub fn kinds(&self, kinds: &[RowDeletes]) -> Result<()> {
         if self.policy == UnsupportedDeletes::Ignore {
             return Ok(());
@@ -106,11 +114,14 @@ impl Gate {
         ignored.files += 1;
         for deletes in gone {
             ignored.deletes += 1;
-            if let Some(refused) = Unsupported::deletes(self.target, &deletes)
-                && ignored.named.len() < NAMED
-                && !ignored.named.contains(&refused.place)
-            {
+            let Some(refused) = Unsupported::deletes(self.target, &deletes) else { continue };
+            if ignored.named.contains(&refused.place) {
+                continue;
+            }
+            if ignored.named.len() < NAMED {
                 ignored.named.push(refused.place);
+            } else {
+                ignored.more = true;
             }
         }
     }
@@ -120,12 +131,13 @@ impl Gate {
         let ignored = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
         (ignored.files > 0).then(|| {
             format!(
-                "DELETED ROWS ARE SHOWN: in commit {}, {} row-level deletes against {} files were ignored as asked for \
-                 ({}, ...); sync in full without on-unsupported-deletes=ignore to apply them",
-                self.version,
+                "DELETED ROWS ARE SHOWN: {}, {} row-level deletes against {} files were ignored as asked for ({}{}); \
+                 sync in full without on-unsupported-deletes=ignore to apply them",
+                self.context,
                 ignored.deletes,
                 ignored.files,
-                ignored.named.join(", ")
+                ignored.named.join(", "),
+                if ignored.more { ", ..." } else { "" }
             )
         })
     }
@@ -141,7 +153,8 @@ mod tests {
         let log = || RowDeletes::Log(FilePath::Under(".a.log.1".into()));
         let mut files = [DataFile::new(FilePath::Under("a".into())), DataFile::new(FilePath::Under("b".into()))];
         files[0].deletes = vec![log(), log()];
-        let gate = |policy| Gate::new(TableFormat::Delta, policy, VersionId("7".to_owned()));
+        let seven = VersionId("7".to_owned());
+        let gate = |policy| Gate::of_commit(TableFormat::Delta, policy, &seven);
         for policy in [UnsupportedDeletes::Fail, UnsupportedDeletes::Materialize] {
             let refused = gate(policy).pass(&mut files).unwrap_err().to_string();
             assert!(refused.contains("in commit 7") && refused.contains(".a.log.1"), "{refused}");
@@ -152,6 +165,12 @@ mod tests {
         assert!(files.iter().all(|f| f.deletes.is_empty()));
         let warning = ignore.warning().unwrap();
         assert!(warning.contains("commit 7, 2 row-level deletes against 1 files"), "{warning}");
+        assert!(warning.contains("(.a.log.1);"), "{warning}");
+        let all = Gate::of_version(TableFormat::Delta, UnsupportedDeletes::Ignore, &seven);
+        files[0].deletes = (0..4).map(|n| RowDeletes::Log(FilePath::Under(format!("{n}").into()))).collect();
+        all.pass(&mut files).unwrap();
+        let warning = all.warning().unwrap();
+        assert!(warning.contains("at version 7, 4 row-level") && warning.contains("(0, 1, 2, ...)"), "{warning}");
         assert_eq!(UnsupportedDeletes::parse("materialize"), Some(UnsupportedDeletes::Materialize));
         assert_eq!(UnsupportedDeletes::parse("warn"), None);
     }

@@ -96,6 +96,8 @@ impl Error {
             Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => {
                 Store::PermissionDenied { path, source: text.into() }
             }
+            // The store's name tells requests for credentials from those for the object.
+            Store::Generic { store, .. } => Store::Generic { store, source: text.into() },
             _ => Store::Generic { store: "object store", source: text.into() },
         };
         Self::store(place, again)
@@ -109,4 +111,23 @@ impl Error {
 
 fn list(items: &[Unsupported]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::errors::ParquetError;
+
+    #[test]
+    fn stores_that_fail_below_a_parquet_reader_are_no_damaged_files() {
+        let below = |cause: object_store::Error| Error::parquet("s3://b/t/f", &ParquetError::External(Box::new(cause)));
+        let generic = |text: &str| object_store::Error::Generic { store: "S3", source: text.into() };
+        let credentials = below(generic("GET http://169.254.169.254/latest/api/token failed"));
+        assert!(matches!(credentials, Error::Access(StoreError::NoCredentials { .. })), "{credentials:?}");
+        assert!(matches!(below(generic("connection reset")), Error::Store { .. }));
+        let missing = below(object_store::Error::NotFound { path: "f".to_owned(), source: "404".into() });
+        assert!(missing.is_not_found(), "{missing:?}");
+        let damaged = Error::parquet("s3://b/t/f", &ParquetError::General("no footer".to_owned()));
+        assert!(matches!(damaged, Error::Malformed { .. }), "{damaged:?}");
+    }
 }
