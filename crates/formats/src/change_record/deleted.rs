@@ -41,16 +41,6 @@ impl RowIdSet {
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         self.0.iter().map(|id| i64::try_from(id).unwrap_or(i64::MAX))
     }
-
-    /// How many there are.
-    pub fn len(&self) -> u64 {
-        self.0.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// Whether the rows of a file are numbered, for [`Rows::open`].
@@ -68,7 +58,6 @@ mod tests {
         ids.add_positional(100, &DeletionVector::from_positions([3, 0]));
         ids.add_positional(10, &DeletionVector::from_positions([7]));
         assert_eq!(ids.iter().collect::<Vec<_>>(), [17, 100, 103]);
-        assert_eq!((ids.len(), ids.is_empty()), (3, false));
     }
 
     #[test]

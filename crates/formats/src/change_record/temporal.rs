@@ -1,5 +1,7 @@
 //! Dates and times as ISO 8601 texts.
 
+use hoglake_model::partition::transform::civil;
+
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
@@ -15,9 +17,9 @@ pub(super) fn push_date(out: &mut Vec<u8>, days: i64) {
         }
     }
     out.push(b'-');
-    push_digits(out, month, 2);
+    push_digits(out, month.unsigned_abs(), 2);
     out.push(b'-');
-    push_digits(out, day, 2);
+    push_digits(out, day.unsigned_abs(), 2);
 }
 
 /// `12:34:56`, with six digits of a second where they are not all zero.
@@ -50,19 +52,6 @@ fn push_digits(out: &mut Vec<u8>, value: u64, width: usize) {
         rest /= 10;
     }
     out.extend_from_slice(&digits[20 - width..]);
-}
-
-/// The proleptic Gregorian date of a day since 1970-01-01: years are counted from March, in eras of 400.
-fn civil(days: i64) -> (i64, u64, u64) {
-    let days = days.saturating_add(719_468);
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month.unsigned_abs(), day.unsigned_abs())
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn hour(value: Datum<'_>) -> Option<i64> {
 /// Months since 1970-01 of a date or timestamp.
 pub fn month(value: Datum<'_>) -> Option<i64> {
     day(value).map(|days| {
-        let (year, month) = civil(days);
+        let (year, month, _) = civil(days);
         (year - 1970) * 12 + month - 1
     })
 }
@@ -74,16 +74,18 @@ pub(crate) fn first_day_of_month(months: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The proleptic Gregorian year and month of a day counted from 1970-01-01.
-fn civil(days: i64) -> (i64, i64) {
-    let shifted = days + 719_468;
+/// The proleptic Gregorian year, month and day of a day counted from 1970-01-01.
+pub const fn civil(days: i64) -> (i64, i64, i64) {
+    // Years are counted from March, in eras of 400.
+    let shifted = days.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * day_of_year + 2) / 153;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month)
+    let year = era * 400 + year_of_era;
+    (if month <= 2 { year + 1 } else { year }, month, day_of_year - (153 * from_march + 2) / 5 + 1)
 }
 
 /// `MurmurHash3`, x86 variant, 32 bits, seed 0.

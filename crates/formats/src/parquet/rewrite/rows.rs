@@ -8,12 +8,10 @@ use super::{RewriteError, RewriteInput, RewriteOptions};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hoglake_model::FieldId;
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Metadata key of a field id, as Arrow implementations write it for Parquet.
-const FIELD_ID_KEY: &str = "PARQUET:field_id";
 
 /// A registered file, opened: its footer is read and mapped to the columns, its bytes are at hand.
 ///
@@ -75,7 +73,7 @@ fn with_field_ids(target: &TargetSchema, columns: &[Column]) -> SchemaRef {
 }
 
 fn with_field_id(field: Field, id: FieldId) -> Field {
-    field.with_metadata(HashMap::from([(FIELD_ID_KEY.to_owned(), id.0.to_string())]))
+    field.with_metadata(HashMap::from([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.0.to_string())]))
 }
 
 /// The schema of row ids alone.
