@@ -131,7 +131,7 @@ fn digest(place: &str) -> Vec<u8> {
 }
 
 impl Catalog {
-    /// Begins a conversion as `server`, once for `key`: the answer of a job is stored under it in the same transaction.
+    /// Begins a conversion as `server`, once for `key`, under which the answer is stored in the same transaction.
     ///
     /// # Locks
     /// An advisory lock of all beginnings, for the transaction.
@@ -183,7 +183,7 @@ impl Catalog {
             .bind(&places)
             .execute(&mut *transaction)
             .await?;
-        if let Some((key, answer)) = key.filter(|_| new.request.is_some()) {
+        if let Some((key, answer)) = key {
             idempotency::insert(&mut transaction, NO_CATALOG, key, answer).await?;
         }
         transaction.commit().await?;

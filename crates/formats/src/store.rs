@@ -11,8 +11,7 @@ mod confined;
 mod environment;
 mod roots;
 
-pub use confined::is_outside;
-pub(crate) use confined::outside;
+pub(crate) use confined::{is_outside, outside};
 pub use roots::Roots;
 
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
@@ -87,7 +86,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Classifies what a store answered about `location`.
-    pub fn at(location: &Location, source: object_store::Error) -> Self {
+    pub fn at(location: &(impl ToString + ?Sized), source: object_store::Error) -> Self {
         use object_store::Error;
         let location = location.to_string();
         match source {

@@ -103,12 +103,13 @@ impl Gate {
             return objects;
         }
         let mut known = HashSet::new();
-        let keeps = move |meta: &Result<ObjectMeta>| match meta {
-            Ok(meta) => self.keeps(meta, &mut known),
-            Err(_) => true,
+        let keeps = move |meta: &Result<ObjectMeta>| {
+            std::future::ready(match meta {
+                Ok(meta) => self.keeps(meta, &mut known),
+                Err(_) => true,
+            })
         };
-        let mut keeps = keeps;
-        objects.filter(move |meta| std::future::ready(keeps(meta))).boxed()
+        objects.filter(keeps).boxed()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::api::error::{ApiError, chain};
 use crate::audit::Outcome;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hoglake_formats::store::{StoreError, is_outside};
+use hoglake_formats::store::StoreError;
 use hoglake_formats::sync::Error;
 use hoglake_model::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ impl From<Error> for Failure {
                 format!("{text}, again and again; nothing was lost: repeat the request when the other writer is done"),
             ),
             Error::NeedsFull { reason } => Self::fault(format!("a full sync was not tried: {reason}")),
-            Error::Store { place, source } => store(&place, source),
+            Error::Store { place, source } => access(StoreError::at(&place, source)),
             Error::Access(error) => access(error),
             // A location that a table's metadata names; those of the request were checked before.
             Error::Refused(refusal) => Self::new(422, "malformed_table", refusal.detail),
@@ -107,30 +107,6 @@ impl From<Error> for Failure {
 }
 
 /// What a store answered. Its own words may repeat parts of the request, the key id among them: they go to the log only.
-fn store(place: &str, error: object_store::Error) -> Failure {
-    use object_store::Error as Store;
-    let cause = chain(&error);
-    match error {
-        _ if is_outside(&error) => outside_of(place),
-        Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => denied(place).because(cause),
-        Store::NotFound { .. } => {
-            Failure::new(404, "object_not_found", format!("{place} does not exist, and the table needs it"))
-        }
-        Store::AlreadyExists { .. } | Store::Precondition { .. } | Store::NotModified { .. } => {
-            Failure::new(409, "concurrent_write", format!("{place} was written by somebody else in the meantime"))
-        }
-        Store::InvalidPath { .. } => {
-            Failure::new(422, "malformed_table", format!("{place} is no path that the store can hold"))
-        }
-        _ => Failure::new(
-            503,
-            ErrorCode::Unavailable.as_str(),
-            format!("the object store did not answer properly on {place}; repeat the request"),
-        )
-        .because(cause),
-    }
-}
-
 fn access(error: StoreError) -> Failure {
     let cause = chain(&error);
     match error {
@@ -139,7 +115,7 @@ fn access(error: StoreError) -> Failure {
             denied(&location).because(cause)
         }
         StoreError::NotFound { location } => {
-            Failure::new(404, "object_not_found", format!("{location} does not exist"))
+            Failure::new(404, "object_not_found", format!("{location} does not exist, and the conversion needs it"))
         }
         StoreError::Conflict { location, .. } => {
             Failure::new(409, "concurrent_write", format!("{location} was written by somebody else in the meantime"))

@@ -230,8 +230,7 @@ impl Converter {
         public: Option<String>,
     ) -> NewConversion {
         let roots: &Roots = &self.0.rules.roots;
-        let mut places = vec![roots.canonical(&conversion.place.root), roots.canonical(&conversion.target_root)];
-        places.dedup();
+        let places = vec![roots.canonical(&conversion.place.root), roots.canonical(&conversion.target_root)];
         NewConversion {
             id: Uuid::new_v4(),
             actor: asker.actor.clone(),
