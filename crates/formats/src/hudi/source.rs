@@ -57,7 +57,8 @@ pub struct HudiSource {
 /// As [`Source::head`].
 pub async fn schema_text(root: &TableRoot) -> Result<String> {
     let source = HudiSource::new(root.clone(), HudiOptions::default());
-    Ok(source.schema_text().await?.unwrap_or_default())
+    let opened = source.opened().await?;
+    Ok(source.schema_text(&opened.properties, &opened.timeline, None).await?.unwrap_or_default())
 }
 
 /// What the properties and the timeline say.
@@ -126,34 +127,34 @@ impl HudiSource {
     }
 
     /// The Avro schema that the newest commit wrote with, as its text.
-    async fn schema_text(&self) -> Result<Option<String>> {
-        let opened = self.opened().await?;
-        for instant in opened.timeline.writes().rev() {
+    /// The text of the schema of the table after `at`, or of its head: that of the newest commit that names one.
+    async fn schema_text(
+        &self,
+        properties: &Properties,
+        timeline: &Timeline,
+        at: Option<(&Instant, &CommitMetadata)>,
+    ) -> Result<Option<String>> {
+        if let Some(text) = at.and_then(|(_, metadata)| metadata.schema()) {
+            return Ok(Some(text.to_owned()));
+        }
+        let until = at.map(|(instant, _)| instant);
+        let older = timeline.writes().rev().skip_while(|i| until.is_some_and(|until| *i != until));
+        for instant in older.skip(usize::from(at.is_some())) {
             if let Some(text) = CommitMetadata::read(&self.root, instant).await?.schema() {
                 return Ok(Some(text.to_owned()));
             }
         }
-        Ok(opened.properties.get("hoodie.table.create.schema").map(str::to_owned))
+        Ok(properties.get("hoodie.table.create.schema").map(str::to_owned))
     }
 
-    /// The schema of the table after `at`, or of its head: what the newest commit that names one wrote with.
+    /// The schema of the table after `at`, or of its head.
     pub(super) async fn schema(
         &self,
         properties: &Properties,
         timeline: &Timeline,
         at: Option<(&Instant, &CommitMetadata)>,
     ) -> Result<Schema> {
-        let mut text = at.and_then(|(_, metadata)| metadata.schema().map(str::to_owned));
-        let until = at.map(|(instant, _)| instant);
-        let older = timeline.writes().rev().skip_while(|i| until.is_some_and(|until| *i != until));
-        for instant in older.skip(usize::from(at.is_some())) {
-            if text.is_some() {
-                break;
-            }
-            text = CommitMetadata::read(&self.root, instant).await?.schema().map(str::to_owned);
-        }
-        let text = text.or_else(|| properties.get("hoodie.table.create.schema").map(str::to_owned));
-        let schema = match text {
+        let schema = match self.schema_text(properties, timeline, at).await? {
             Some(text) => avro_schema::read(&text).map_err(|detail| Error::UnsupportedSource {
                 feature: "a column type".to_owned(),
                 place: format!("{FOLDER} (schema of the newest commit)"),
@@ -246,7 +247,7 @@ impl HudiSource {
         }
         let size = match base.size {
             Some(size) => size,
-            None => self.size(&path).await?,
+            None => self.root.size(&path).await?,
         };
         let metadata = footer::read(&self.root, &path, size).await?;
         let schema = file_schema(&metadata, &path)?;
@@ -281,12 +282,6 @@ impl HudiSource {
         };
         agree(partitioning, &file)?;
         Ok(file)
-    }
-
-    async fn size(&self, path: &FilePath) -> Result<u64> {
-        use object_store::ObjectStoreExt;
-        let (store, object) = self.root.object(path)?;
-        Ok(store.head(&object).await.map_err(|e| Error::store(path.as_str(), e))?.size)
     }
 
     async fn slice_file(
@@ -486,7 +481,7 @@ impl Source for HudiSource {
         Box::pin(async move {
             let size = match file.size_bytes {
                 Some(size) => size,
-                None => self.size(&file.path).await?,
+                None => self.root.size(&file.path).await?,
             };
             Ok(footer::record_count(&footer::read(&self.root, &file.path, size).await?))
         })

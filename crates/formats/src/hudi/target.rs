@@ -102,7 +102,7 @@ impl HudiTarget {
         // Properties of ours without any commit are what a first run left that did not come to an end.
         let exists = !last.is_empty() || properties.get(CREATED).is_none();
         let metadata_path = exists.then(|| self.metadata_path());
-        let loaded = Loaded { exists, watermark: watermark.clone(), metadata_path };
+        let loaded = Loaded { exists, watermark: watermark.clone(), metadata_path, ..Loaded::default() };
         self.existing = Some(Existing { properties, timeline, last, watermark, replaced: None });
         Ok(loaded)
     }
@@ -116,26 +116,29 @@ impl HudiTarget {
             Files::All(mut stream) => {
                 let mut live = self.live().await?;
                 while let Some(batch) = stream.try_next().await? {
+                    let (mut places, mut added) = (Vec::new(), Vec::new());
                     for file in batch {
                         stored = stored && stores_partitions(&partitioning, &file, state.format);
                         let place = self.place(state, &file.path)?;
                         self.check(state, &partitioning, &file, &place)?;
                         if !live.remove(&place) {
-                            let added = self.added(source, &file).await?;
-                            plan.added.insert(place, added);
+                            places.push(place);
+                            added.push(file);
                         }
                     }
+                    self.add(source, &added, places, &mut plan).await?;
                 }
                 plan.removed = live;
             }
             Files::Delta(delta) => {
+                let mut places = Vec::with_capacity(delta.added.len());
                 for file in &delta.added {
                     stored = stored && stores_partitions(&partitioning, file, state.format);
                     let place = self.place(state, &file.path)?;
                     self.check(state, &partitioning, file, &place)?;
-                    let added = self.added(source, file).await?;
-                    plan.added.insert(place, added);
+                    places.push(place);
                 }
+                self.add(source, &delta.added, places, &mut plan).await?;
                 for file in &delta.removed {
                     plan.removed.insert(self.place(state, &file.path)?);
                 }

@@ -252,6 +252,15 @@ impl TableRoot {
         store.get_opts(&object, options).await.map_err(fail)?.bytes().await.map_err(fail)
     }
 
+    /// The bytes of a file of the table.
+    ///
+    /// # Errors
+    /// As [`TableRoot::object`].
+    pub async fn size(&self, path: &FilePath) -> Result<u64> {
+        let (store, object) = self.object(path)?;
+        Ok(store.head(&object).await.map_err(|e| Error::store(path.as_str(), e))?.size)
+    }
+
     /// A reader of a Parquet file of the table; `size` saves a request where it is known.
     ///
     /// # Errors

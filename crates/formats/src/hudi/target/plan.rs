@@ -3,13 +3,17 @@
 use super::super::partitioning::Partitioning;
 use super::super::properties::Properties;
 use super::HudiTarget;
-use crate::sync::{Error, Result, Source};
+use crate::sync::{Error, Result, Source, record_counts};
 use hoglake_model::Location;
 use hoglake_model::table::{DataFile, FileFormat, FilePath, TableFormat, TableState, Unsupported, UnsupportedKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file as Hudi addresses it: partition path and name.
 pub(super) type Place = (String, String);
+
+fn key((partition, name): &Place) -> String {
+    if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") }
+}
 
 /// What a commit does, in Hudi's terms.
 #[derive(Default)]
@@ -89,20 +93,23 @@ impl HudiTarget {
         }
     }
 
-    pub(super) async fn added(&self, source: &dyn Source, file: &DataFile) -> Result<Added> {
-        let rows = match file.record_count {
-            Some(rows) => rows,
-            None => source.record_count(file).await?,
-        };
-        let size = match file.size_bytes {
-            Some(size) => size,
-            None => {
-                use object_store::ObjectStoreExt;
-                let (store, object) = self.root.object(&file.path)?;
-                store.head(&object).await.map_err(|e| Error::store(file.path.as_str(), e))?.size
-            }
-        };
-        Ok(Added { size, rows })
+    /// Adds files at their places to a plan.
+    pub(super) async fn add(
+        &self,
+        source: &dyn Source,
+        files: &[DataFile],
+        places: Vec<Place>,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let counts = record_counts(source, files).await?;
+        for ((file, place), rows) in files.iter().zip(places).zip(counts) {
+            let size = match file.size_bytes {
+                Some(size) => size,
+                None => self.root.size(&FilePath::Under(key(&place).into())).await?,
+            };
+            plan.added.insert(place, Added { size, rows });
+        }
+        Ok(())
     }
 
     pub(super) fn partitioning(&self, state: &TableState) -> Partitioning {
