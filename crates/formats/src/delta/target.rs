@@ -7,7 +7,7 @@ mod definition;
 use super::log::{self, Listing, Segment};
 use super::source::{Definition as Current, definition_of};
 use super::{LOG, action, protocol};
-use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
+use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
 use hoglake_model::table::{FilePath, TableFormat, TableState, Unsupported, Watermark};
 
 /// What is read of a commit in search of its watermark.
@@ -47,6 +47,8 @@ struct Base {
     listing: Listing,
     /// Read when the first commit needs it.
     current: Option<Current>,
+    /// Whether others have added or removed files since our last commit.
+    is_foreign: bool,
 }
 
 impl DeltaTarget {
@@ -59,7 +61,8 @@ impl DeltaTarget {
         self.root.spell(LOG)
     }
 
-    /// Costs the hint, a listing, and the newest commit, which carries the watermark if it is one of ours.
+    /// Costs the hint, a listing, and the newest commit, which carries the watermark if it is one of ours; otherwise also
+    /// the definition and the commits of others.
     async fn read(&mut self) -> Result<Loaded> {
         self.base = None;
         let (segment, listing) = match log::newest(&self.root).await {
@@ -67,16 +70,42 @@ impl DeltaTarget {
             Err(Error::NotATable { .. }) => return Ok(Loaded::default()),
             Err(other) => return Err(other),
         };
-        let mut base = Base { version: segment.version, segment, listing, current: None };
-        let key = log::commit_key(base.version);
-        let mut watermark = self.newest_watermark(&key).await?;
+        let mut base = Base { version: segment.version, segment, listing, current: None, is_foreign: false };
+        let mut watermark = self.newest_watermark(&log::commit_key(base.version)).await?;
         if watermark.is_none() {
             let current = definition_of(&self.root, &base.segment).await?;
-            watermark = from_properties(|key| protocol::property(&current.metadata, key));
+            let get = |key: &str| protocol::property(&current.metadata, key);
+            watermark = from_properties(get);
+            base.is_foreign = is_own(get) && self.others_changed_files(base.version).await?;
             base.current = Some(current);
         }
+        let is_foreign = base.is_foreign;
         self.base = Some(base);
-        Ok(Loaded { exists: true, watermark, metadata_path: Some(self.metadata_path()) })
+        Ok(Loaded { exists: true, watermark, metadata_path: Some(self.metadata_path()), is_foreign })
+    }
+
+    /// Whether a commit up to `newest` and after our last one speaks of files.
+    async fn others_changed_files(&self, newest: i64) -> Result<bool> {
+        for version in (0..=newest).rev() {
+            let key = log::commit_key(version);
+            let Some(bytes) = self.root.get_if_exists(&key).await? else {
+                // Gone with the log's clean-up: nothing is known of it, unless it is the only one that is.
+                return Ok(version < newest);
+            };
+            let place = self.root.spell(&key);
+            if watermark_in(&place, &bytes)?.is_some() {
+                return Ok(false);
+            }
+            let mut files = false;
+            for (number, text) in action::lines(&place, &bytes)? {
+                let line = action::parse(&place, number, text)?;
+                files |= line.add.is_some() || line.remove.is_some();
+            }
+            if files {
+                return Ok(true);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -100,7 +129,7 @@ impl DeltaTarget {
     }
 }
 
-/// The watermark in a commit's tags or in its metadata.
+/// The watermark in a commit's tags; in its metadata, if that is not ours that somebody else kept.
 fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
     for (number, text) in action::lines(place, bytes)? {
         let start = text.get(..16).unwrap_or(text);
@@ -113,10 +142,11 @@ fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
         {
             return Ok(Some(mark));
         }
-        if let Some(metadata) = line.metadata
-            && let Some(mark) = from_properties(|key| protocol::property(&metadata, key))
-        {
-            return Ok(Some(mark));
+        if let Some(metadata) = line.metadata {
+            let get = |key: &str| protocol::property(&metadata, key);
+            if let Some(mark) = from_properties(get).filter(|_| !is_own(get)) {
+                return Ok(Some(mark));
+            }
         }
     }
     Ok(None)

@@ -14,7 +14,7 @@ mod spelling;
 
 use super::locate::{self, Located};
 use super::metadata::TableMetadata;
-use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties};
+use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
 use definition::Definition;
 use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
 
@@ -93,6 +93,7 @@ impl IcebergTarget {
         Ok(Loaded {
             exists: self.current.is_some(),
             watermark: self.watermark(),
+            is_foreign: self.metadata().is_some_and(|m| is_own(|key| m.property(key)) && !snapshot::is_ours(m)),
             metadata_path: self.current.as_ref().map(|c| spell(&self.root, &c.key)),
         })
     }

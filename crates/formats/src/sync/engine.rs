@@ -153,6 +153,8 @@ async fn attempt(
                 Some(format!("the target followed a {} source", mark.format))
             } else if mark.table_id.is_some() && head.table_id.is_some() && mark.table_id != head.table_id {
                 Some("the source is another table than the one that the target followed".to_owned())
+            } else if loaded.is_foreign {
+                Some("somebody else has committed to the target since".to_owned())
             } else if mark.version.is_none() {
                 Some("the target's watermark names a time, not a version".to_owned())
             } else if mark.covers(&head.version) {
@@ -172,8 +174,8 @@ async fn attempt(
                 while let Some(change) = changes.next().await {
                     let mut change = change?;
                     refuse(target.unsupported(&change.state))?;
-                    let version = change.state.version.id.clone();
-                    let gate = Gate::new(target.format(), options.on_unsupported_deletes, version);
+                    let version = &change.state.version.id;
+                    let gate = Gate::of_commit(target.format(), options.on_unsupported_deletes, version);
                     gate.pass_change(&mut change.files)?;
                     if options.dry_run {
                         let (files, warning) = (&change.files, gate.warning());
@@ -209,7 +211,7 @@ async fn run_full(
     steps: &mut Vec<Step>,
 ) -> Result<(Plan, Outcome)> {
     let snapshot = source.snapshot(head).await?;
-    let gate = Gate::new(target.format(), options.on_unsupported_deletes, head.version.id.clone());
+    let gate = Gate::of_version(target.format(), options.on_unsupported_deletes, &head.version.id);
     gate.kinds(&snapshot.delete_kinds)?;
     let checked = gate.clone();
     let mut files = snapshot.files.map(move |batch| {

@@ -42,6 +42,8 @@ pub struct Loaded {
     pub watermark: Option<Watermark>,
     /// What an engine registers: the newest `metadata.json`, the `_delta_log` folder, the `.hoodie` folder.
     pub metadata_path: Option<String>,
+    /// Whether somebody else has committed since, so that the table need not show what its watermark says.
+    pub is_foreign: bool,
 }
 
 /// One commit.

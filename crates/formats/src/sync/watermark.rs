@@ -87,6 +87,12 @@ pub fn from_properties<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<Wate
     }
 }
 
+/// Whether the watermark in these properties is the one that hoglake wrote last, and nobody's newer word.
+pub(crate) fn is_own<'a>(get: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let own = from_properties(|key| if key == XTABLE_KEY { None } else { get(key) });
+    own.is_some() && own == from_properties(get)
+}
+
 fn from_xtable(x: &Xtable) -> Option<Watermark> {
     // Commits that were still in flight then are not below the watermark; only a full comparison finds them.
     let pending = !x.instants_to_consider_for_next_sync.is_empty();
@@ -130,9 +136,12 @@ mod tests {
         let both = to_properties(&mark());
         let get = |key: &str| both.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str());
         assert_eq!(from_properties(get), Some(mark()));
+        assert!(is_own(get));
 
         let theirs = r#"{"lastInstantSynced":"2024-01-01T00:00:00Z","instantsToConsiderForNextSync":[],"version":0,"sourceTableFormat":"DELTA","sourceIdentifier":"15"}"#;
-        let read = from_properties(|key| if key == XTABLE_KEY { Some(theirs) } else { get(key) });
+        let newer = |key: &str| if key == XTABLE_KEY { Some(theirs) } else { get(key) };
+        assert!(!is_own(newer));
+        let read = from_properties(newer);
         assert_eq!(read.and_then(|m| m.version), Some(VersionId("15".to_owned())));
     }
 

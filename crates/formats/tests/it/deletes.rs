@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::path::{Path, PathBuf};
 
 /// Syncs what one metadata file of an Iceberg table says to Delta in the same folder.
-async fn to_delta(table: &Path, metadata: &str, mode: Mode, how: UnsupportedDeletes) -> Result<Report> {
+pub async fn to_delta(table: &Path, metadata: &str, mode: Mode, how: UnsupportedDeletes) -> Result<Report> {
     let name = metadata.rsplit('/').next().unwrap();
     let options = IcebergOptions { metadata_file: Some(format!("metadata/{name}")), relocated: true };
     let source = IcebergSource::new(root(table), options);
@@ -25,7 +25,7 @@ async fn to_delta(table: &Path, metadata: &str, mode: Mode, how: UnsupportedDele
 }
 
 /// What `equality.py` made: name, folder, and for each version its metadata file and rows.
-fn equality_tables(folder: &Path) -> Vec<serde_json::Value> {
+pub fn equality_tables(folder: &Path) -> Vec<serde_json::Value> {
     judge("equality.py", &[folder.to_str().unwrap()]).as_array().unwrap().clone()
 }
 
@@ -128,13 +128,13 @@ async fn refusals_name_the_commit_and_ignoring_is_loud() {
     };
     for how in [UnsupportedDeletes::Fail, UnsupportedDeletes::Materialize] {
         let error = hudi(how).await.unwrap_err().to_string();
-        assert!(error.contains("in commit 1:") && error.contains("deletion vectors"), "{error}");
+        assert!(error.contains("at version 1:") && error.contains("deletion vectors"), "{error}");
     }
     let report = hudi(UnsupportedDeletes::Ignore).await.unwrap();
     assert!(report.warnings.iter().any(|w| w.contains("1 row-level deletes against 1 files")), "{report:?}");
 }
 
-async fn to_iceberg(table: &Path, version: Option<i32>, mode: Mode) -> Result<Report> {
+pub async fn to_iceberg(table: &Path, version: Option<i32>, mode: Mode) -> Result<Report> {
     let options = IcebergTargetOptions { format_version: version, ..IcebergTargetOptions::default() };
     let mut target = IcebergTarget::new(root(table), options);
     sync(&DeltaSource::new(root(table)), &mut target, &Options { mode, ..Options::default() }).await

@@ -7,6 +7,7 @@ mod deletion_vector;
 mod delta_source;
 mod following;
 mod footer;
+mod foreign;
 mod hostile;
 mod hudi;
 mod hudi_target;

@@ -72,13 +72,18 @@ class Table:
                 value_counts=None, null_value_counts=None, nan_value_counts=None, lower_bounds=bounds, upper_bounds=bounds,
                 key_metadata=None, split_offsets=None, sort_order_id=None))
 
-    def commit(self, data=(), equality=(), types=(), absent=(), positions=(), ids=True):
+    def commit(self, data=(), equality=(), types=(), absent=(), positions=(), ids=True, anew=False):
         """data: (spec, partition, rows); equality: (spec, partition, field ids, rows); positions: (number of the data file,
         positions in it). Position and equality deletes of a commit that has both, or several position deletes, share a
-        manifest."""
+        manifest. anew: the first data file once more, in place of its first addition."""
         sequence = len(self.snapshots) + 1
         snapshot = 1000 + sequence
         new = []
+        if anew:
+            spec, partition, _, rows = self.files[0]
+            self.files[0] = (spec, partition, sequence, rows)
+            self.manifests.pop(0)
+            new.append((ManifestWriterV2, spec, self.entry(Path(self.paths[0]), DataFileContent.DATA, len(rows), partition)))
         for spec, partition, rows in data:
             columns = {f.field_id for f in self.schema.fields} - set(absent)
             path = self.write([{k: v for k, v in r.items()} for r in rows], self.arrow(columns, types, ids))
@@ -217,6 +222,16 @@ def mapped(base):
     return t
 
 
+def anew(base):
+    """Equality deletes do not apply to a file that was added again after them."""
+    t = Table(base, "anew", BASIC, [NONE])
+    t.commit([(0, (), [row(i, f"a{i}") for i in range(3)])])
+    t.commit([], [(0, (), [1], [row(1)])])
+    t.commit(anew=True)
+    t.commit([], [(0, (), [1], [row(2)])])
+    return t
+
+
 def mixed(base, name, equality):
     """Several delete files of one data file, and what names no single data file, beside one that names one."""
     t = Table(base, name, BASIC, [NONE])
@@ -227,7 +242,7 @@ def mixed(base, name, equality):
 
 
 if __name__ == "__main__":
-    tables = [make(Path(sys.argv[1])) for make in (flat, parted, promoted, nested, mapped)]
+    tables = [make(Path(sys.argv[1])) for make in (flat, parted, promoted, nested, mapped, anew)]
     base = Path(sys.argv[1])
     tables += [mixed(base, "mixed-positions", []), mixed(base, "mixed-equality", [(0, (), [1], [row(3)])])]
     print(json.dumps([{"name": t.name, "path": str(t.path), "versions": t.versions} for t in tables]))

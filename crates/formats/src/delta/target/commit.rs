@@ -415,7 +415,8 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     };
     let same = current.is_some_and(|c| c.metadata == metadata && c.protocol == protocol);
     let known = current.and_then(|c| from_properties(|k| super::protocol::property(&c.metadata, k)));
-    if same && writing.body.is_empty() && known.as_ref() == Some(&state.watermark()) {
+    let is_foreign = target.base.as_ref().is_some_and(|b| b.is_foreign);
+    if same && writing.body.is_empty() && known.as_ref() == Some(&state.watermark()) && !is_foreign {
         return Ok(committed(version - 1));
     }
     let mut head = String::new();
@@ -458,7 +459,9 @@ fn advance(
         segment: log::Segment { version, checkpoint: None, commits: Vec::new(), compactions: Vec::new() },
         listing: log::Listing::default(),
         current: None,
+        is_foreign: false,
     });
+    base.is_foreign = false;
     let commit = CommitFile { version, key, modified_ms };
     base.version = version;
     base.segment.version = version;

@@ -109,28 +109,34 @@ impl Replay {
         let manifests = head.manifests(snapshot).await?;
         let absent = |from: &[ManifestFile], m: &ManifestFile| !from.iter().any(|other| other.path == m.path);
         let index = head.delete_index(&types, &manifests).await?;
-        let mut gone: HashMap<FilePath, RemovedFile> = HashMap::new();
+        let mut gone: HashMap<FilePath, (RemovedFile, i64)> = HashMap::new();
         for manifest in before.iter().filter(|m| !m.deletes && absent(&manifests, m)) {
             for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
                 let file = entry.file;
                 let partition = Some((file.spec_id, file.partition));
                 let removed = RemovedFile { path: file.path, partition, size_bytes: file.size_bytes };
-                gone.insert(removed.path.clone(), removed);
+                gone.insert(removed.path.clone(), (removed, entry.sequence));
             }
         }
         let mut files = FileDelta::default();
+        // Files that were added again while live: deletes from before that no longer apply.
+        let mut anew = HashMap::new();
         for manifest in manifests.iter().filter(|m| !m.deletes && absent(&before, m)) {
             for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
-                if gone.remove(&entry.file.path).is_none() {
-                    files.added.push(with_deletes(entry, &index));
+                match gone.remove(&entry.file.path) {
+                    None => files.added.push(with_deletes(entry, &index)),
+                    Some((_, sequence)) if sequence != entry.sequence => {
+                        anew.insert(entry.file.path, sequence);
+                    }
+                    Some(_) => {}
                 }
             }
         }
-        files.removed = gone.into_values().collect();
+        files.removed = gone.into_values().map(|(removed, _)| removed).collect();
         let deletes_changed = manifests.iter().any(|m| m.deletes && absent(&before, m))
             || before.iter().any(|m| m.deletes && absent(&manifests, m));
-        if deletes_changed {
-            redeleted(&head, &types, (&before, &manifests), &index, &mut files).await?;
+        if deletes_changed || (!anew.is_empty() && !index.is_empty()) {
+            redeleted(&head, &types, (&before, &manifests), &index, &anew, &mut files).await?;
         }
         self.last = Some((id, manifests));
         files.added.sort_by(|a, b| a.path.cmp(&b.path));
@@ -142,12 +148,14 @@ impl Replay {
     }
 }
 
-/// Files that stay live while the deletes against them change: every data file is asked under both snapshots.
+/// Files that stay live while the deletes against them change: every data file is asked under both snapshots. `anew`
+/// holds the sequence numbers before of those that have others now.
 async fn redeleted(
     head: &Arc<Head>,
     types: &Arc<Types>,
     (before, manifests): (&[ManifestFile], &[ManifestFile]),
     index: &DeleteIndex,
+    anew: &HashMap<FilePath, i64>,
     files: &mut FileDelta,
 ) -> Result<()> {
     let then = head.delete_index(types, before).await?;
@@ -158,7 +166,8 @@ async fn redeleted(
                 continue;
             }
             let deletes = index.of(&entry.file, entry.sequence);
-            if deletes != then.of(&entry.file, entry.sequence) {
+            let sequence = anew.get(&entry.file.path).copied().unwrap_or(entry.sequence);
+            if deletes != then.of(&entry.file, sequence) {
                 let mut file = entry.file;
                 file.deletes = deletes;
                 files.redeleted.push(file);

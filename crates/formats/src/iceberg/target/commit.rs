@@ -11,7 +11,6 @@ use super::manifests::{Found, Types};
 use super::spelling::Spelling;
 use crate::sync::{Commit, Committed, Error, Files, Result, Source, TableRoot, record_counts};
 use futures::TryStreamExt;
-use hoglake_model::Location;
 use hoglake_model::table::{DataFile, FileDelta, FilePath, PartitionSpec, TableState, Type};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -184,13 +183,13 @@ impl<'a> Writing<'a> {
 
     /// Adds a data file, and its deletes.
     async fn add(&mut self, source: &dyn Source, mut file: DataFile, record_count: u64) -> Result<()> {
-        let path = self.spelling.of_source(&file.path);
+        let (path, own) = (self.spelling.of_source(&file.path), self.spelling.own_path(&file.path)?);
         if file.size_bytes.is_none() {
-            file.size_bytes = Some(source_size(&self.root, &path).await?);
+            file.size_bytes = Some(self.root.size(&own).await?);
         }
         let spec_id = self.own_spec(file.spec_id)?;
         // Those that a file of this path had are older than the file is now.
-        self.deletes.remove(&self.spelling.own_path(&file.path)?);
+        self.deletes.remove(&own);
         if !file.deletes.is_empty() {
             self.set_deletes(source, &file).await?;
         }
@@ -235,17 +234,21 @@ impl<'a> Writing<'a> {
             self.deletes.remove(&own);
             gone.insert(own);
         }
-        let mut missing = HashSet::new();
+        let mut missing = HashMap::new();
         for file in &delta.redeleted {
-            missing.insert(self.spelling.own_path(&file.path)?);
+            missing.insert(self.spelling.own_path(&file.path)?, self.own_spec(file.spec_id)?);
         }
         if !gone.is_empty() || !missing.is_empty() {
-            let wanted = Arc::new(gone.iter().chain(&missing).cloned().collect::<HashSet<_>>());
+            let wanted = Arc::new(gone.iter().chain(missing.keys()).cloned().collect::<HashSet<_>>());
             for (index, here) in self.find(wanted).await? {
                 let mut leaving = HashSet::new();
+                let spec = self.base.get(index).map(|m| m.spec_id);
                 for Found { path, as_ours } in here {
-                    // What has another spelling leaves and comes back.
-                    if !as_ours || !missing.remove(&path) {
+                    // What has another spelling or spec leaves and comes back.
+                    let stays = as_ours && spec.is_some_and(|spec| missing.get(&path) == Some(&spec));
+                    if stays {
+                        missing.remove(&path);
+                    } else {
                         leaving.insert(path);
                     }
                 }
@@ -256,7 +259,7 @@ impl<'a> Writing<'a> {
             }
         }
         for file in &delta.redeleted {
-            if missing.contains(&self.spelling.own_path(&file.path)?) {
+            if missing.contains_key(&self.spelling.own_path(&file.path)?) {
                 let counts = record_counts(source, std::slice::from_ref(file)).await?;
                 self.add(source, file.clone(), counts.first().copied().unwrap_or(0)).await?;
             } else if self.set_deletes(source, file).await? {
@@ -331,12 +334,4 @@ impl<'a> Writing<'a> {
             }
         }
     }
-}
-
-/// The size of a file whose metadata does not say.
-async fn source_size(root: &TableRoot, path: &str) -> Result<u64> {
-    use object_store::ObjectStoreExt;
-    let location = Location::parse(path)?;
-    let (store, object) = root.object(&root.file_path(&location))?;
-    Ok(store.head(&object).await.map_err(|e| Error::store(path, e))?.size)
 }

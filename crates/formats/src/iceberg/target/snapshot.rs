@@ -11,6 +11,18 @@ use hoglake_model::table::{Operation, TableState};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
+/// The property that names the snapshot that hoglake has left the table with.
+const SNAPSHOT_KEY: &str = "hoglake.snapshot";
+
+fn current(metadata: &TableMetadata) -> String {
+    metadata.current_snapshot_id.map_or_else(|| "none".to_owned(), |id| id.to_string())
+}
+
+/// Whether nobody has changed since which snapshot is the current one, as far as the table tells.
+pub(super) fn is_ours(metadata: &TableMetadata) -> bool {
+    metadata.property(SNAPSHOT_KEY).is_none_or(|id| id == current(metadata))
+}
+
 impl Writing<'_> {
     /// Makes the commit visible; nothing is written when it says nothing new.
     ///
@@ -34,6 +46,7 @@ impl Writing<'_> {
             && !files_changed
             && !self.definition.changed
             && known.as_ref() == Some(&watermark)
+            && is_ours(&located.metadata)
         {
             let committed = self.committed(located);
             return Ok((located.clone(), committed));
@@ -52,6 +65,8 @@ impl Writing<'_> {
             self.merge().await?;
             self.snapshot(&mut metadata, state, operation, now).await?;
         }
+        let left = self::current(&metadata);
+        metadata.properties.insert(SNAPSHOT_KEY.to_owned(), json!(left));
         let expired = expiry::expire(&mut metadata, now - options.retention_ms);
         let number = current.map_or(0, |c| c.version) + 1;
         let key = hadoop_key(number);
