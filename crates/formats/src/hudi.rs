@@ -9,7 +9,10 @@
 //! Apache Hudi technical specification, versions 6 and 8: "Timeline", "File layout", "Metadata table", "Log format",
 //! and the HFile format of `hudi-io`.
 
+mod archived;
 mod avro_schema;
+mod avro_writer;
+mod clean;
 mod commit;
 mod file_group;
 mod hfile;

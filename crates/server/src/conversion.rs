@@ -174,7 +174,7 @@ pub fn open_target(
             own.log_retention_ms = options.retention_ms.unwrap_or(own.log_retention_ms);
             Box::new(DeltaTarget::new(table, own))
         }
-        TableFormat::Hudi => Box::new(HudiTarget::new(table)),
+        TableFormat::Hudi => Box::new(HudiTarget::new(table).retaining(options.retention_ms)),
         TableFormat::Parquet | TableFormat::Hoglake => {
             return Err(Error::Unsupported(vec![Unsupported {
                 target: format,

@@ -1,4 +1,4 @@
-//! Log files of the metadata table.
+//! Log files of the metadata table and of the archived timeline.
 //!
 //! # Source
 //! Hudi specification, "Log format": a block is `#HUDI#`, its length, a version, a type, a header, content, a footer and
@@ -19,6 +19,8 @@ pub(super) struct Block<'a> {
 pub(super) enum Content<'a> {
     /// An HFile of records, and their schema when the header has it.
     HFile(&'a [u8], Option<String>),
+    /// Avro records, and their schema.
+    Avro(Vec<&'a [u8]>, String),
     /// Takes back what this instant wrote before.
     Rollback(String),
     /// Deletes that delete nothing: the mark that a new log file begins.
@@ -92,8 +94,60 @@ fn block(mut body: Reader<'_>) -> Option<Result<Block<'_>, String>> {
     let content = match kind {
         0 => Content::Rollback(text(1)?),
         1 => Content::Nothing,
+        3 => Content::Avro(records(Reader { bytes: content })?, text(2)?),
         4 => Content::HFile(content, text(2)),
         other => return Some(Err(format!("block type {other} does not belong into the metadata table"))),
     };
     Some(Ok(Block { instant: text(0).unwrap_or_default(), content }))
+}
+
+fn records(mut content: Reader<'_>) -> Option<Vec<&[u8]>> {
+    let _version = content.int()?;
+    let count = content.int()?;
+    let mut records = Vec::new();
+    for _ in 0..count {
+        let length = content.int()?;
+        records.push(content.take(u64::from(length))?);
+    }
+    Some(records)
+}
+
+/// A block of Avro records.
+pub(super) fn avro_block(schema: &str, records: &[Vec<u8>]) -> Vec<u8> {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
+    let mut content = Vec::new();
+    content.extend(3u32.to_be_bytes());
+    content.extend(number(records.len()));
+    for record in records {
+        content.extend(number(record.len()));
+        content.extend(record);
+    }
+    write(3, &[(2, schema)], &content)
+}
+
+/// A block with an HFile that `instant` wrote.
+pub(super) fn hfile_block(instant: &str, schema: &str, hfile: &[u8]) -> Vec<u8> {
+    write(4, &[(0, instant), (2, schema)], hfile)
+}
+
+fn write(kind: u32, header: &[(u32, &str)], content: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.extend(1u32.to_be_bytes());
+    body.extend(kind.to_be_bytes());
+    body.extend(u32::try_from(header.len()).unwrap_or_default().to_be_bytes());
+    for (key, text) in header {
+        body.extend(key.to_be_bytes());
+        body.extend(u32::try_from(text.len()).unwrap_or_default().to_be_bytes());
+        body.extend(text.as_bytes());
+    }
+    body.extend(u64::try_from(content.len()).unwrap_or_default().to_be_bytes());
+    body.extend(content);
+    body.extend(0u32.to_be_bytes());
+    let whole = u64::try_from(body.len() + 8).unwrap_or_default();
+    let mut out = MAGIC.to_vec();
+    out.extend(whole.to_be_bytes());
+    out.extend(body);
+    // Readers that go backwards find the start of the block from here.
+    out.extend((whole + 6).to_be_bytes());
+    out
 }

@@ -81,6 +81,9 @@ async fn overlay(
             match block.content {
                 Content::Rollback(target) => blocks.retain(|(_, instant, ..)| *instant != target),
                 Content::HFile(content, schema) => blocks.push((i, block.instant, content, schema)),
+                Content::Avro(..) => {
+                    return Err(Error::malformed(key, "a block of Avro records does not belong into the metadata table"));
+                }
                 Content::Nothing => {}
             }
         }

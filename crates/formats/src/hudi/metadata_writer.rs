@@ -8,9 +8,11 @@
 //! partitions use are left out: readers fill in their defaults.
 
 use super::FOLDER;
+use super::avro_writer::{bytes, long};
 use super::hfile_writer;
-use super::metadata_table::{ALL_PARTITIONS, METADATA_FOLDER, ROOT_PARTITION};
-use super::timeline;
+use super::log;
+use super::metadata_table::{ALL_PARTITIONS, FileListing, METADATA_FOLDER, ROOT_PARTITION};
+use super::timeline::{self, Timeline};
 use crate::sync::{Error, Result, TableRoot};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -21,6 +23,9 @@ const SCHEMA: &str = r#"{"type":"record","name":"HoodieMetadataRecord","namespac
 /// The instant that sets the table up, before every other.
 pub(super) const SETUP: &str = "00000000000000010";
 
+/// Ends the instant of a compaction, which is otherwise that of the action it follows.
+const COMPACTION: &str = "001";
+
 /// The only file group.
 const GROUP: &str = "files-0000-0";
 
@@ -28,7 +33,9 @@ const GROUP: &str = "files-0000-0";
 pub(super) type Changes = BTreeMap<String, BTreeMap<String, Option<u64>>>;
 
 /// Creates the metadata table of the table called `name`; harmless when it is there.
-pub(super) async fn create(root: &TableRoot, name: &str) -> Result<()> {
+///
+/// The only partition of an unpartitioned table is there from the beginning: Hudi 0.15 asks for it before it has files.
+pub(super) async fn create(root: &TableRoot, name: &str, partitioned: bool) -> Result<()> {
     let name = format!("{name}_metadata");
     let properties = [
         ("hoodie.archivelog.folder", "archived"),
@@ -48,7 +55,13 @@ pub(super) async fn create(root: &TableRoot, name: &str) -> Result<()> {
     root.put_if_absent(&format!("{METADATA_FOLDER}/{FOLDER}/hoodie.properties"), text).await?;
     let mark = format!("commitTime={SETUP}\npartitionDepth=1\n");
     root.put_if_absent(&format!("{METADATA_FOLDER}/files/.hoodie_partition_metadata"), mark).await?;
-    let pairs = vec![(ALL_PARTITIONS.as_bytes().to_vec(), record(1, &BTreeMap::new()))];
+    let mut pairs = Vec::new();
+    let mut partitions = BTreeMap::new();
+    if !partitioned {
+        partitions.insert(ROOT_PARTITION.to_owned(), Some(0));
+        pairs.push((ROOT_PARTITION.as_bytes().to_vec(), record(2, &BTreeMap::new())));
+    }
+    pairs.push((ALL_PARTITIONS.as_bytes().to_vec(), record(1, &partitions)));
     let file = format!("{GROUP}_0-0-0_{SETUP}.hfile");
     let bytes = hfile_writer::write(&pairs, SCHEMA);
     let size = bytes.len();
@@ -56,8 +69,14 @@ pub(super) async fn create(root: &TableRoot, name: &str) -> Result<()> {
     write_commit(root, SETUP, "deltacommit", &file, size).await
 }
 
-/// Writes the changes of the commit at `instant`. Returns the objects written, for taking them back.
-pub(super) async fn append(root: &TableRoot, instant: &str, changes: &Changes) -> Result<Vec<String>> {
+/// Writes the changes of the commit at `instant`, which follows those of `data`. Returns the objects written, for taking
+/// them back.
+pub(super) async fn append(
+    root: &TableRoot,
+    data: &Timeline,
+    instant: &str,
+    changes: &Changes,
+) -> Result<Vec<String>> {
     let mut records: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut partitions = BTreeMap::new();
     for (partition, files) in changes {
@@ -67,10 +86,10 @@ pub(super) async fn append(root: &TableRoot, instant: &str, changes: &Changes) -
     }
     records.insert(ALL_PARTITIONS.as_bytes().to_vec(), record(1, &partitions));
     let pairs: Vec<_> = records.into_iter().collect();
-    let block = log_block(instant, &hfile_writer::write(&pairs, SCHEMA));
+    let block = log::hfile_block(instant, SCHEMA, &hfile_writer::write(&pairs, SCHEMA));
 
     let folder = format!("{METADATA_FOLDER}/files");
-    let (base, mut version) = newest(&timeline::list_folder(root, &folder).await?);
+    let (base, mut version) = newest(&timeline::list_folder(root, &folder).await?, data);
     let size = block.len();
     let block = bytes::Bytes::from(block);
     loop {
@@ -85,39 +104,71 @@ pub(super) async fn append(root: &TableRoot, instant: &str, changes: &Changes) -
     }
 }
 
-/// Rewrites the listing into one base file, as of the newest completed commit `instant`: from then on readers need no
-/// older log file. Objects of generations before the last one are deleted.
-pub(super) async fn compact(
-    root: &TableRoot,
-    instant: &str,
-    listing: &super::metadata_table::FileListing,
-) -> Result<()> {
-    let folder = format!("{METADATA_FOLDER}/files");
-    let old = timeline::list_folder(root, &folder).await?;
-    let (replaced, _) = newest(&old);
-    let mut records: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-    let mut partitions = BTreeMap::new();
-    for (key, files) in listing.iter().filter(|(key, _)| *key != ALL_PARTITIONS) {
-        let live: BTreeMap<String, Option<u64>> =
-            files.iter().filter(|(_, size)| size.is_some()).map(|(name, size)| (name.clone(), *size)).collect();
-        partitions.insert(key.clone(), Some(0));
-        records.insert(key.as_bytes().to_vec(), record(2, &live));
+/// A listing rewritten into one base file. Until its commit is written, no reader sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Compaction {
+    /// The instant of the metadata table's own timeline.
+    instant: String,
+    size: usize,
+}
+
+impl Compaction {
+    /// The compaction that belongs to the action at `instant`, of so many bytes.
+    pub(super) fn new(instant: &str, size: usize) -> Self {
+        Self { instant: format!("{instant}{COMPACTION}"), size }
     }
-    records.insert(ALL_PARTITIONS.as_bytes().to_vec(), record(1, &partitions));
-    let pairs: Vec<_> = records.into_iter().collect();
-    let compaction = format!("{instant}001");
-    let file = format!("{GROUP}_0-0-0_{compaction}.hfile");
-    let bytes = hfile_writer::write(&pairs, SCHEMA);
-    let size = bytes.len();
-    root.put(&format!("{folder}/{file}"), bytes).await?;
-    write_commit(root, &compaction, "commit", &file, size).await?;
-    for (name, _) in old {
-        let stale = name.contains(GROUP) && !name.contains(&format!("_{replaced}."));
-        if stale {
-            root.delete(&format!("{folder}/{name}")).await?;
+
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    fn file(&self) -> String {
+        format!("{GROUP}_0-0-0_{}.hfile", self.instant)
+    }
+
+    /// The base file.
+    pub(super) fn key(&self) -> String {
+        format!("{METADATA_FOLDER}/files/{}", self.file())
+    }
+
+    /// Writes the base file that shows `listing` as of the action at `instant`.
+    pub(super) async fn prepare(root: &TableRoot, instant: &str, listing: &FileListing) -> Result<Self> {
+        let mut records: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let mut partitions = BTreeMap::new();
+        for (key, files) in listing.iter().filter(|(key, _)| *key != ALL_PARTITIONS) {
+            let live: BTreeMap<String, Option<u64>> =
+                files.iter().filter(|(_, size)| size.is_some()).map(|(name, size)| (name.clone(), *size)).collect();
+            partitions.insert(key.clone(), Some(0));
+            records.insert(key.as_bytes().to_vec(), record(2, &live));
+        }
+        records.insert(ALL_PARTITIONS.as_bytes().to_vec(), record(1, &partitions));
+        let pairs: Vec<_> = records.into_iter().collect();
+        let bytes = hfile_writer::write(&pairs, SCHEMA);
+        let prepared = Self::new(instant, bytes.len());
+        root.put(&prepared.key(), bytes).await?;
+        Ok(prepared)
+    }
+
+    /// Lets readers see it, if they do not yet: from then on they need no older file.
+    pub(super) async fn complete(&self, root: &TableRoot) -> Result<()> {
+        match write_commit(root, &self.instant, "commit", &self.file(), self.size).await {
+            Err(Error::Lost { .. }) => Ok(()),
+            other => other,
         }
     }
-    Ok(())
+
+    /// Deletes the generations of files before the one that it replaced, which some reader may still be at.
+    pub(super) async fn remove_older(&self, root: &TableRoot, data: &Timeline) -> Result<()> {
+        let folder = format!("{METADATA_FOLDER}/files");
+        let mut names = timeline::list_folder(root, &folder).await?;
+        let this = format!("_{}.", self.instant);
+        names.retain(|(name, _)| name.contains(GROUP) && !name.contains(&this));
+        let (replaced, _) = newest(&names, data);
+        for (name, _) in names.iter().filter(|(name, _)| !name.contains(&format!("_{replaced}."))) {
+            root.delete(&format!("{folder}/{name}")).await?;
+        }
+        Ok(())
+    }
 }
 
 /// The objects of an action in the metadata table's timeline.
@@ -158,11 +209,13 @@ async fn write_commit(root: &TableRoot, instant: &str, action: &str, file: &str,
     }
 }
 
-/// The instant of the newest base file, and the highest version among its log files.
-fn newest(names: &[(String, u64)]) -> (String, u64) {
+/// The instant of the newest base file of an action that `data` has, and the highest version among its log files.
+fn newest(names: &[(String, u64)], data: &Timeline) -> (String, u64) {
+    let counts = |instant: &&str| instant.strip_suffix(COMPACTION).is_some_and(|action| data.is_committed(action));
     let base = names
         .iter()
         .filter_map(|(name, _)| name.strip_prefix(GROUP)?.strip_suffix(".hfile")?.rsplit_once('_').map(|(_, i)| i))
+        .filter(counts)
         .max()
         .unwrap_or(SETUP)
         .to_owned();
@@ -180,44 +233,11 @@ fn record(kind: i64, files: &BTreeMap<String, Option<u64>>) -> Vec<u8> {
     if !files.is_empty() {
         long(&mut out, i64::try_from(files.len()).unwrap_or(i64::MAX));
         for (name, size) in files {
-            long(&mut out, i64::try_from(name.len()).unwrap_or(i64::MAX));
-            out.extend(name.as_bytes());
+            bytes(&mut out, name.as_bytes());
             long(&mut out, i64::try_from(size.unwrap_or(0)).unwrap_or(i64::MAX));
             out.push(u8::from(size.is_none()));
         }
     }
     out.push(0);
-    out
-}
-
-fn long(out: &mut Vec<u8>, value: i64) {
-    let mut value = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A log file of one block.
-fn log_block(instant: &str, hfile: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    body.extend(1u32.to_be_bytes());
-    body.extend(4u32.to_be_bytes());
-    body.extend(2u32.to_be_bytes());
-    for (key, text) in [(0u32, instant), (2, SCHEMA)] {
-        body.extend(key.to_be_bytes());
-        body.extend(u32::try_from(text.len()).unwrap_or_default().to_be_bytes());
-        body.extend(text.as_bytes());
-    }
-    body.extend(u64::try_from(hfile.len()).unwrap_or_default().to_be_bytes());
-    body.extend(hfile);
-    body.extend(0u32.to_be_bytes());
-    let whole = u64::try_from(body.len() + 8).unwrap_or_default();
-    let mut out = b"#HUDI#".to_vec();
-    out.extend(whole.to_be_bytes());
-    out.extend(body);
-    // Readers that go backwards find the start of the block from here.
-    out.extend((whole + 6).to_be_bytes());
     out
 }

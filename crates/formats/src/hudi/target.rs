@@ -18,17 +18,19 @@ mod plan;
 mod publish;
 
 use super::FOLDER;
+use super::clean::Clean;
 use super::commit::CommitMetadata;
+use super::metadata_writer::Compaction;
 use super::properties::{Layout, Properties};
 use super::schema_writer;
 use super::timeline::{self, Timeline};
 use crate::sync::{BoxFuture, Commit, Committed, Error, Files, Loaded, Result, TableRoot, Target, from_properties};
 use futures::TryStreamExt;
 use hoglake_model::table::{Primitive, TableFormat, TableState, Transform, Unsupported, UnsupportedKind, Watermark};
+use archive::Replaced;
 use plan::{Plan, stores_partitions};
 use publish::after;
 use serde_json::Value;
-use std::collections::HashSet;
 
 /// The property by which a table of ours is known before its first commit.
 const CREATED: &str = "hoglake.created";
@@ -36,23 +38,30 @@ const CREATED: &str = "hoglake.created";
 /// The table that is written.
 pub struct HudiTarget {
     root: TableRoot,
+    retention_ms: Option<i64>,
     existing: Option<Existing>,
 }
 
 struct Existing {
     properties: Properties,
     timeline: Timeline,
-    /// The last completed write, empty before the first.
+    /// The last completed action, empty before the first.
     last: String,
     watermark: Option<Watermark>,
     /// Groups that are replaced in the active timeline, once they were needed.
-    replaced: Option<HashSet<(String, String)>>,
+    replaced: Option<Replaced>,
 }
 
 impl HudiTarget {
     /// The table at `root`, the folder under which all its files lie.
     pub fn new(root: TableRoot) -> Self {
-        Self { root, existing: None }
+        Self { root, retention_ms: None, existing: None }
+    }
+
+    /// Keeps commits in the active timeline for so many milliseconds after the next one, instead of a number of them.
+    #[must_use]
+    pub fn retaining(self, retention_ms: Option<i64>) -> Self {
+        Self { retention_ms, ..self }
     }
 
     fn metadata_path(&self) -> String {
@@ -77,8 +86,7 @@ impl HudiTarget {
         }
         let mut names = timeline::names(&self.root, FOLDER).await?;
         let mut timeline = Timeline::new(FOLDER, names.iter().cloned(), layout);
-        let last_of =
-            |timeline: &Timeline| timeline.writes().next_back().map_or(String::new(), |i| i.requested.clone());
+        let last_of = |timeline: &Timeline| timeline.completed.last().map_or(String::new(), |i| i.requested.clone());
         let mut last = last_of(&timeline);
         // A commit that won and was interrupted before it became visible.
         while names.iter().any(|(name, ..)| *name == after(&last)) {
@@ -89,8 +97,22 @@ impl HudiTarget {
             if instant <= last {
                 return Err(Error::malformed(self.root.spell(&key), "it names no later instant"));
             }
-            self.root.put(&format!("{FOLDER}/{instant}.replacecommit"), pointer["commit"].to_string()).await?;
-            names.push((format!("{instant}.replacecommit"), 0, 1));
+            let action = match pointer.get("clean") {
+                Some(clean) => {
+                    let clean = Clean::from_json(&instant, clean);
+                    let compaction = pointer["compaction"].as_u64().and_then(|size| usize::try_from(size).ok());
+                    let (Some(clean), Some(size)) = (clean, compaction) else {
+                        return Err(Error::malformed(self.root.spell(&key), "its clean is incomplete"));
+                    };
+                    self.finish_clean(&clean, &Compaction::new(&instant, size)).await?;
+                    "clean"
+                }
+                None => {
+                    self.root.put(&format!("{FOLDER}/{instant}.replacecommit"), pointer["commit"].to_string()).await?;
+                    "replacecommit"
+                }
+            };
+            names.push((format!("{instant}.{action}"), 0, 1));
             timeline = Timeline::new(FOLDER, names.iter().cloned(), layout);
             last = last_of(&timeline);
         }
@@ -100,7 +122,7 @@ impl HudiTarget {
             watermark = from_properties(|key| metadata.extra.get(key).map(String::as_str));
         }
         // Properties of ours without any commit are what a first run left that did not come to an end.
-        let exists = !last.is_empty() || properties.get(CREATED).is_none();
+        let exists = timeline.writes().next().is_some() || properties.get(CREATED).is_none();
         let metadata_path = exists.then(|| self.metadata_path());
         let loaded = Loaded { exists, watermark: watermark.clone(), metadata_path, ..Loaded::default() };
         self.existing = Some(Existing { properties, timeline, last, watermark, replaced: None });

@@ -104,6 +104,77 @@ async fn many_commits_stay_few_instants() {
     assert!(completed <= 31, "{completed}");
     let logs = std::fs::read_dir(path.join(".hoodie/metadata/files")).unwrap().count();
     assert!(logs <= 70, "{logs}");
+    // What left it was cleaned and archived.
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(path.join(folder)).unwrap();
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let clean = |end: &str| names(".hoodie").iter().filter(|name| name.ends_with(end)).count();
+    assert!(clean(".clean") >= 1, "{:?}", names(".hoodie"));
+    assert_eq!((clean(".clean"), clean(".clean")), (clean(".clean.requested"), clean(".clean.inflight")));
+    assert_eq!(names(".hoodie/archived").len(), 4, "before the commits 31, 41, 51 and 61");
+    let pointers = names(".hoodie").iter().filter(|name| name.starts_with("hoglake-after-")).count();
+    assert!(pointers <= 35, "{pointers}");
+}
+
+/// With a retention, age decides what leaves the active timeline: these commits are of 2023.
+#[tokio::test]
+async fn retention_decides_what_is_archived() {
+    for (retention, expected) in [(0, 1..=11), (i64::MAX, 35..=35)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for i in 0..35 {
+            place(path, &format!("f{i:02}.parquet"), i);
+            let mut hudi = target(path).retaining(Some(retention));
+            sync(&directory(path), &mut hudi, &Options::default()).await.unwrap();
+        }
+        assert_eq!(read_back(path).await.len(), 35);
+        let names = std::fs::read_dir(path.join(".hoodie")).unwrap().map(|e| e.unwrap().file_name());
+        let commits = names.filter(|name| name.to_string_lossy().ends_with(".replacecommit")).count();
+        assert!(expected.contains(&commits), "{retention}: {commits}");
+    }
+}
+
+/// A clean that won but was cut off is finished by the next run: the metadata table's compaction, then the clean.
+#[tokio::test]
+async fn an_interrupted_clean_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "a.parquet", 1);
+    place(path, "b.parquet", 2);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    std::fs::remove_file(path.join("a.parquet")).unwrap();
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    place(path, "a.parquet", 3);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!(read_back(path).await.len(), 2);
+    let hoodie = path.join(".hoodie");
+    let find = |folder: &Path, end: &str| {
+        let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+        let mut found: Vec<_> = entries.filter(|p| p.to_string_lossy().ends_with(end)).collect();
+        found.sort();
+        found
+    };
+    // As if it had ended right after winning: neither the clean, nor the compaction, nor what followed happened.
+    let clean = find(&hoodie, ".clean").remove(0);
+    let time = clean.file_stem().unwrap().to_string_lossy().into_owned();
+    let compaction = find(&hoodie.join("metadata/.hoodie"), &format!("{time}001.commit")).remove(0);
+    let whole = [std::fs::read(&clean).unwrap(), std::fs::read(&compaction).unwrap()];
+    for later in find(&hoodie, "").into_iter().chain(find(&hoodie.join("metadata/.hoodie"), "")) {
+        let name = later.file_name().unwrap().to_string_lossy().into_owned();
+        let after = name.get(..17).is_some_and(|t| t.bytes().all(|b| b.is_ascii_digit()) && *t > *time);
+        if after || name == format!("hoglake-after-{time}") {
+            std::fs::remove_file(&later).unwrap();
+        }
+    }
+    std::fs::remove_file(&clean).unwrap();
+    std::fs::remove_file(&compaction).unwrap_or_default();
+    let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Committed);
+    assert_eq!([std::fs::read(&clean).unwrap(), std::fs::read(&compaction).unwrap()], whole);
+    assert_eq!(read_back(path).await.len(), 2);
+    // Data files are not Hudi's to delete.
+    assert!(path.join("a.parquet").exists() && path.join("b.parquet").exists());
 }
 
 /// Every commit of the Delta tables replayed into Hudi shows the same files as the Delta table does.

@@ -1,96 +1,211 @@
-//! Keeping the active timeline short: what the table shows, and forgetting how it came to that.
+//! Keeping the active timeline short: cleaning away replaced files, and archiving commits.
+//!
+//! A file group that was replaced is hidden from readers by the commit that replaced it, so that this commit can leave
+//! the active timeline only after a clean took the group's files out of the metadata table. Data files stay: see
+//! [`Clean`].
+//!
+//! # Source
+//! Hudi specification version 6, "Timeline", "Cleaning" and "Archiving".
 
 use super::super::FOLDER;
+use super::super::archived;
+use super::super::clean::Clean;
 use super::super::commit::CommitMetadata;
 use super::super::file_group::FileName;
-use super::super::metadata_table;
-use super::super::metadata_writer::{self, Changes};
-use super::super::timeline;
+use super::super::metadata_table::{self, ALL_PARTITIONS, FileListing, ROOT_PARTITION};
+use super::super::metadata_writer::{self, Changes, Compaction};
+use super::super::timeline::{self, Instant};
 use super::plan::{Place, Plan};
-use super::publish::{after, commit_json};
+use super::publish::{AFTER, after, commit_json};
 use super::{Existing, HudiTarget};
 use crate::sync::{Error, Result};
-use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashSet};
+use hoglake_model::table::{TableFormat, Unsupported, UnsupportedKind};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Commits in the active timeline at which the older ones are archived.
+/// Commits in the active timeline at which the oldest are archived, unless their age decides.
 const MAX_ACTIVE: usize = 30;
+
+/// Commits that then stay in the active timeline, unless a file comes back that one of them replaced.
+const KEEP: usize = 20;
+
+/// Replaced file groups, and the instant that replaced each.
+pub(super) type Replaced = HashMap<(String, String), String>;
 
 impl HudiTarget {
     /// The files that the table shows.
     pub(super) async fn live(&self) -> Result<BTreeSet<Place>> {
         let Some(existing) = &self.existing else { return Ok(BTreeSet::new()) };
         let listing = metadata_table::read(&self.root, &existing.timeline).await?;
-        let replaced = self.read_replaced(existing).await?;
+        let replaced = self.read_replaced(existing).await?.into_keys().collect();
         let slices = metadata_table::groups(&listing).slices(&existing.timeline, &replaced);
         Ok(slices.into_iter().filter_map(|s| Some((s.partition, s.base?.name))).collect())
     }
 
-    pub(super) async fn read_replaced(&self, existing: &Existing) -> Result<HashSet<(String, String)>> {
-        let mut replaced = HashSet::new();
+    pub(super) async fn read_replaced(&self, existing: &Existing) -> Result<Replaced> {
+        let mut replaced = Replaced::new();
         for instant in existing.timeline.writes().filter(|i| i.action == "replacecommit") {
-            replaced.extend(CommitMetadata::read(&self.root, instant).await?.replaced);
+            match CommitMetadata::read(&self.root, instant).await {
+                Ok(commit) => replaced.extend(commit.replaced.into_iter().map(|g| (g, instant.requested.clone()))),
+                // Another run archives it just now, after the files it replaced were cleaned.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(replaced)
     }
 
-    /// A group that was replaced stays hidden while that commit is in the active timeline. When such a file comes
-    /// back, or the timeline has become long, everything so far is archived first.
+    /// A group that was replaced stays hidden while that commit is in the active timeline. When such a file comes back,
+    /// that commit and all before it are archived first; the oldest are, too, when the timeline has become long.
     pub(super) async fn make_room(&mut self, plan: &Plan) -> Result<()> {
         let Some(mut existing) = self.existing.take() else { return Ok(()) };
         if existing.replaced.is_none() && !plan.added.is_empty() {
             existing.replaced = Some(self.read_replaced(&existing).await?);
         }
-        let hidden = existing.replaced.as_ref().is_some_and(|replaced| plan.added.keys().any(|p| replaced.contains(p)));
-        let long = existing.timeline.writes().count() >= MAX_ACTIVE;
+        let hidden = existing.replaced.as_ref().and_then(|r| plan.added.keys().filter_map(|p| r.get(p)).max().cloned());
+        let long = self.outlived(&existing);
         self.existing = Some(existing);
-        if hidden || long { self.archive().await } else { Ok(()) }
+        if let Some(until) = hidden.clone().max(long) {
+            self.archive(&until).await?;
+        }
+        match (&hidden, &self.existing) {
+            (Some(by), Some(existing)) if existing.timeline.completed.iter().any(|i| i.requested == *by) => {
+                Err(Error::Unsupported(vec![Unsupported {
+                    target: TableFormat::Hudi,
+                    kind: UnsupportedKind::Feature,
+                    place: format!("{FOLDER}/{by}"),
+                    detail: "a file comes back that this commit removed, and the commit cannot be archived because an \
+                             older action, such as a savepoint, keeps it; delete the savepoint"
+                        .to_owned(),
+                }]))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Makes a commit that changes nothing but forgets replaced files, compacts the metadata table, and takes all older
-    /// commits out of the active timeline. Readers see the same rows at every moment.
-    pub(super) async fn archive(&mut self) -> Result<()> {
+    /// The newest commit that has been in the active timeline for long enough, if there are enough such commits.
+    fn outlived(&self, existing: &Existing) -> Option<String> {
+        let writes: Vec<&Instant> = existing.timeline.writes().collect();
+        let old = match self.retention_ms {
+            None => writes.len().saturating_sub(KEEP),
+            Some(retention) => {
+                let since = chrono::Utc::now().timestamp_millis().saturating_sub(retention);
+                let superseded = writes.iter().skip(1).take_while(|next| timeline::millis(&next.requested) < since);
+                superseded.count()
+            }
+        };
+        let newest = old.checked_sub(1).filter(|_| old >= MAX_ACTIVE - KEEP)?;
+        Some(writes.get(newest)?.requested.clone())
+    }
+
+    /// Cleans what commits up to `until` replaced, compacts the metadata table, and archives those commits. Readers see
+    /// the same rows at every moment.
+    async fn archive(&mut self, until: &str) -> Result<()> {
+        self.keep_one_after(until).await?;
         let Some(existing) = &self.existing else { return Ok(()) };
-        let (Some(last), Some(watermark)) =
-            (existing.timeline.writes().next_back().cloned(), existing.watermark.clone())
-        else {
+        let Some(earliest) = existing.timeline.writes().find(|i| *i.requested > *until) else { return Ok(()) };
+        let replaced = self.read_replaced(existing).await?;
+        let mut listing = metadata_table::read(&self.root, &existing.timeline).await?;
+        let files = cleaned(&mut listing, |group| replaced.get(group).is_some_and(|by| **by <= *until));
+        let mut clean = Clean {
+            instant: String::new(),
+            earliest: (earliest.requested.clone(), earliest.action.clone()),
+            last: existing.timeline.writes().next_back().map_or(String::new(), |i| i.requested.clone()),
+            files,
+        };
+        let old = existing.timeline.completed.iter().filter(|i| *i.requested <= *until);
+        let old: Vec<Instant> = old.take_while(|i| archived::can_archive(&i.action)).cloned().collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+
+        let claim = self.claim("clean", 0, |_| clean.plan()).await?;
+        clean.instant.clone_from(&claim.instant);
+        let changes: Changes = clean
+            .files
+            .iter()
+            .map(|(partition, names)| (partition.clone(), names.iter().map(|name| (name.clone(), None)).collect()))
+            .collect();
+        let mut written = metadata_writer::append(&self.root, &claim.timeline, &claim.instant, &changes).await?;
+        let compaction = Compaction::prepare(&self.root, &claim.instant, &listing).await?;
+        written.push(compaction.key());
+        let pointer = json!({"instant": claim.instant, "clean": clean.to_json(), "compaction": compaction.size()});
+        self.win(&claim, &pointer, written).await?;
+        self.finish_clean(&clean, &compaction).await?;
+        self.completed(&claim);
+
+        let Some(existing) = &self.existing else { return Ok(()) };
+        compaction.remove_older(&self.root, &existing.timeline).await?;
+        archived::append(&self.root, &existing.properties, &old).await?;
+        self.forget(&old).await?;
+        self.open().await?;
+        Ok(())
+    }
+
+    /// Completes a clean that has won. The metadata table's compaction comes first: it hides nothing that the timeline
+    /// does not hide, and whoever sees the clean completed writes on top of it.
+    pub(super) async fn finish_clean(&self, clean: &Clean, compaction: &Compaction) -> Result<()> {
+        compaction.complete(&self.root).await?;
+        self.root.put(&format!("{FOLDER}/{}.clean", clean.instant), clean.outcome()?).await
+    }
+
+    /// Makes a commit that changes nothing if there is none after `until`: the active timeline must not become empty,
+    /// because its newest commit has the schema and the watermark.
+    async fn keep_one_after(&mut self, until: &str) -> Result<()> {
+        let Some(existing) = &self.existing else { return Ok(()) };
+        let Some(last) = existing.timeline.writes().next_back().filter(|i| *i.requested <= *until) else {
             return Ok(());
         };
-        let replaced = self.read_replaced(existing).await?;
-        let listing = metadata_table::read(&self.root, &existing.timeline).await?;
-        let mut changes = Changes::new();
-        for (key, files) in listing.iter().filter(|(key, _)| *key != metadata_table::ALL_PARTITIONS) {
-            let partition = if key == metadata_table::ROOT_PARTITION { "" } else { key };
-            for name in files.iter().filter(|(_, size)| size.is_some()).map(|(name, _)| name) {
-                let FileName::Base { file_id, .. } = FileName::parse(name) else { continue };
-                if replaced.contains(&(partition.to_owned(), file_id)) {
-                    changes.entry(partition.to_owned()).or_default().insert(name.clone(), None);
-                }
-            }
-        }
+        let Some(watermark) = existing.watermark.clone() else { return Ok(()) };
         let bytes = self.root.get(&last.key).await?;
         let previous: Value =
             serde_json::from_slice(&bytes).map_err(|e| Error::malformed(self.root.spell(&last.key), e.to_string()))?;
         let metadata = commit_json(Map::new(), Map::new(), &previous["extraMetadata"]);
-        let old: Vec<String> = existing.timeline.completed.iter().map(|i| i.requested.clone()).collect();
-        let instant = self.publish_changes(timeline::millis(&last.requested), &changes, metadata, watermark).await?;
-        let Some(existing) = &self.existing else { return Ok(()) };
-        let listing = metadata_table::read(&self.root, &existing.timeline).await?;
-        metadata_writer::compact(&self.root, &instant, &listing).await?;
+        self.publish_changes(timeline::millis(&last.requested), &Changes::new(), metadata, watermark).await?;
+        Ok(())
+    }
+
+    /// Takes archived instants out of the active timeline.
+    async fn forget(&self, old: &[Instant]) -> Result<()> {
         let names = timeline::names(&self.root, FOLDER).await?;
         for gone in old {
-            // Oldest first, the completed instant before its pending ones: what is left is always a whole timeline.
-            for (name, ..) in names.iter().filter(|(name, ..)| name.starts_with(&format!("{gone}."))) {
+            // The completed object last: a pending action would look like one that failed.
+            let mut objects: Vec<&str> = names
+                .iter()
+                .map(|(name, ..)| name.as_str())
+                .filter(|name| name.strip_prefix(&*gone.requested).is_some_and(|rest| rest.starts_with('.')))
+                .collect();
+            objects.sort_by_key(|name| name.ends_with(&format!(".{}", gone.action)));
+            for name in objects {
                 self.root.delete(&format!("{FOLDER}/{name}")).await?;
             }
-            if gone != last.requested {
-                self.root.delete(&format!("{FOLDER}/{}", after(&gone))).await?;
-            }
-            for key in metadata_writer::commit_keys(&gone, "deltacommit") {
+            for key in metadata_writer::commit_keys(&gone.requested, "deltacommit") {
                 self.root.delete(&key).await?;
             }
         }
-        self.open().await?;
+        // A pointer that is gone would let a writer win that still believes in the commit before it.
+        let mut pointers: Vec<&str> = names.iter().filter_map(|(name, ..)| name.strip_prefix(AFTER)).collect();
+        pointers.sort_unstable();
+        for gone in pointers.iter().take(pointers.len().saturating_sub(MAX_ACTIVE)) {
+            self.root.delete(&format!("{FOLDER}/{}", after(gone))).await?;
+        }
         Ok(())
     }
+}
+
+/// Takes the files of the groups that `gone` names out of the listing; returns their registered names.
+fn cleaned(listing: &mut FileListing, gone: impl Fn(&(String, String)) -> bool) -> BTreeMap<String, Vec<String>> {
+    let mut cleaned: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (key, files) in listing.iter_mut().filter(|(key, _)| *key != ALL_PARTITIONS) {
+        let partition = if key == ROOT_PARTITION { "" } else { key };
+        files.retain(|name, size| {
+            let FileName::Base { file_id, .. } = FileName::parse(name) else { return true };
+            if size.is_none() || !gone(&(partition.to_owned(), file_id)) {
+                return true;
+            }
+            cleaned.entry(partition.to_owned()).or_default().push(name.clone());
+            false
+        });
+    }
+    cleaned
 }

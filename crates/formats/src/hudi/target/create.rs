@@ -13,11 +13,11 @@ impl HudiTarget {
         let folder = self.root.location().file_name().to_owned();
         let name = state.name.clone().filter(|n| !n.is_empty()).unwrap_or(folder);
         let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-        metadata_writer::create(&self.root, &name).await?;
         let columns: Vec<&str> = state
             .spec(state.default_spec)
             .map(|spec| spec.fields.iter().map(|f| f.name.as_str()).collect())
             .unwrap_or_default();
+        metadata_writer::create(&self.root, &name, !columns.is_empty()).await?;
         let keys: Vec<&str> =
             state.schema.identifier_fields.iter().filter_map(|id| state.schema.path(*id)?.last().copied()).collect();
         let generator = match (columns.len(), keys.len()) {
@@ -30,7 +30,6 @@ impl HudiTarget {
         let mut pairs = vec![
             ("hoodie.archivelog.folder", "archived"),
             ("hoodie.compaction.payload.class", "org.apache.hudi.common.model.HoodieAvroPayload"),
-            ("hoodie.database.name", "default_hudi"),
             ("hoodie.datasource.write.drop.partition.columns", if stored { "false" } else { "true" }),
             ("hoodie.datasource.write.hive_style_partitioning", "true"),
             ("hoodie.datasource.write.partitionpath.urlencode", "true"),
@@ -52,7 +51,8 @@ impl HudiTarget {
         if !keys.is_empty() {
             pairs.push(("hoodie.table.recordkey.fields", keys.as_str()));
         }
-        let text = properties::write(pairs.into_iter(), &format!("default_hudi.{name}"));
+        // No database: a catalog that registers the table wants its own, or none.
+        let text = properties::write(pairs.into_iter(), &format!(".{name}"));
         self.root.put_if_absent(&format!("{FOLDER}/hoodie.properties"), text).await?;
         self.open().await?;
         Ok(())

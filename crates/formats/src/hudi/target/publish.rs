@@ -59,7 +59,7 @@ impl HudiTarget {
         }
         let instant = self.publish_changes(millis, &changes, metadata, watermark).await?;
         if let Some(replaced) = self.existing.as_mut().and_then(|e| e.replaced.as_mut()) {
-            replaced.extend(plan.removed.iter().cloned());
+            replaced.extend(plan.removed.iter().map(|place| (place.clone(), instant.clone())));
         }
         Ok(instant)
     }
@@ -72,28 +72,8 @@ impl HudiTarget {
         metadata: impl Fn(&str) -> Value,
         watermark: Watermark,
     ) -> Result<String> {
-        let Some(last) = self.existing.as_ref().map(|e| e.last.clone()) else {
-            return Err(Error::malformed(self.metadata_path(), "the table was not loaded"));
-        };
-        let mut millis = millis.max(timeline::millis(&last).saturating_add(1));
-        let instant = loop {
-            if millis > timeline::LAST_MILLIS {
-                let detail = format!("{millis} milliseconds since 1970 are no time that an instant can name");
-                return Err(Error::malformed(self.metadata_path(), detail));
-            }
-            let instant = timeline::instant(millis);
-            if instant > last
-                && self.root.put_if_absent(&format!("{FOLDER}/{instant}.replacecommit.requested"), "").await?
-            {
-                break instant;
-            }
-            millis += 1;
-        };
-        let pending = [
-            format!("{FOLDER}/{instant}.replacecommit.requested"),
-            format!("{FOLDER}/{instant}.replacecommit.inflight"),
-        ];
-        self.root.put_if_absent(&pending[1], "").await?;
+        let claim = self.claim("replacecommit", millis, |_| Ok(Vec::new())).await?;
+        let instant = claim.instant.clone();
         let registered: Changes = changes
             .iter()
             .map(|(partition, files)| {
@@ -104,36 +84,94 @@ impl HudiTarget {
                 (partition.clone(), files.iter().map(name).collect())
             })
             .collect();
-        let mut written = metadata_writer::append(&self.root, &instant, &registered).await?;
+        let written = metadata_writer::append(&self.root, &claim.timeline, &instant, &registered).await?;
         let commit = metadata(&instant);
-        let pointer = json!({"instant": instant, "commit": commit}).to_string();
-        let key = format!("{FOLDER}/{}", after(&last));
-        if !self.root.put_if_absent(&key, pointer).await? {
-            written.extend(pending);
-            for key in written {
-                self.root.delete(&key).await?;
-            }
-            return Err(Error::Lost { place: self.root.spell(&key) });
+        self.win(&claim, &json!({"instant": instant, "commit": commit}), written).await?;
+        self.root.put(&format!("{FOLDER}/{instant}.replacecommit"), commit.to_string()).await?;
+        self.completed(&claim);
+        if let Some(existing) = &mut self.existing {
+            existing.watermark = Some(watermark);
         }
-        let completed = format!("{instant}.replacecommit");
-        self.root.put(&format!("{FOLDER}/{completed}"), commit.to_string()).await?;
+        Ok(instant)
+    }
+
+    /// Takes an instant for an action that follows the last one, at `millis` or later. Its pending objects hold what
+    /// `content` makes of the instant.
+    pub(super) async fn claim(
+        &self,
+        action: &'static str,
+        millis: i64,
+        content: impl Fn(&str) -> Result<Vec<u8>>,
+    ) -> Result<Claim> {
+        let Some(existing) = &self.existing else {
+            return Err(Error::malformed(self.metadata_path(), "the table was not loaded"));
+        };
+        let last = existing.last.clone();
+        let mut millis = millis.max(timeline::millis(&last).saturating_add(1));
+        loop {
+            if millis > timeline::LAST_MILLIS {
+                let detail = format!("{millis} milliseconds since 1970 are no time that an instant can name");
+                return Err(Error::malformed(self.metadata_path(), detail));
+            }
+            let instant = timeline::instant(millis);
+            if instant > last {
+                let content = content(&instant)?;
+                let [requested, inflight] = pending(&instant, action);
+                if self.root.put_if_absent(&requested, content.clone()).await? {
+                    self.root.put_if_absent(&inflight, content).await?;
+                    return Ok(Claim { instant, action, last, timeline: existing.timeline.clone() });
+                }
+            }
+            millis += 1;
+        }
+    }
+
+    /// Makes the action the one that follows the last; if another did, takes back what was `written` for it.
+    pub(super) async fn win(&self, claim: &Claim, pointer: &Value, mut written: Vec<String>) -> Result<()> {
+        let key = format!("{FOLDER}/{}", after(&claim.last));
+        if self.root.put_if_absent(&key, pointer.to_string()).await? {
+            return Ok(());
+        }
+        written.extend(pending(&claim.instant, claim.action));
+        for key in written {
+            self.root.delete(&key).await?;
+        }
+        Err(Error::Lost { place: self.root.spell(&key) })
+    }
+
+    /// Remembers that the action completed.
+    pub(super) fn completed(&mut self, claim: &Claim) {
         if let Some(existing) = &mut self.existing {
             let known = existing.timeline.completed.iter();
             let mut names: Vec<(String, i64, u64)> = known
                 .map(|i| (i.key.rsplit('/').next().unwrap_or_default().to_owned(), i.modified_ms, i.size))
                 .collect();
-            names.push((completed, 0, 1));
+            names.push((format!("{}.{}", claim.instant, claim.action), 0, 1));
             existing.timeline = Timeline::new(FOLDER, names.into_iter(), Layout::One);
-            existing.last.clone_from(&instant);
-            existing.watermark = Some(watermark);
+            existing.last.clone_from(&claim.instant);
         }
-        Ok(instant)
     }
 }
 
+/// An action that has its instant, but not won yet.
+pub(super) struct Claim {
+    pub(super) instant: String,
+    action: &'static str,
+    last: String,
+    /// The timeline that it follows.
+    pub(super) timeline: Timeline,
+}
+
+fn pending(instant: &str, action: &str) -> [String; 2] {
+    [format!("{FOLDER}/{instant}.{action}.requested"), format!("{FOLDER}/{instant}.{action}.inflight")]
+}
+
+/// How the names of pointers begin.
+pub(super) const AFTER: &str = "hoglake-after-";
+
 /// The name of the pointer to the commit after `last`.
 pub(super) fn after(last: &str) -> String {
-    format!("hoglake-after-{}", if last.is_empty() { "nothing" } else { last })
+    format!("{AFTER}{}", if last.is_empty() { "nothing" } else { last })
 }
 
 pub(super) fn commit_json(
