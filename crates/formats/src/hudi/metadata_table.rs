@@ -82,7 +82,10 @@ async fn overlay(
                 Content::Rollback(target) => blocks.retain(|(_, instant, ..)| *instant != target),
                 Content::HFile(content, schema) => blocks.push((i, block.instant, content, schema)),
                 Content::Avro(..) => {
-                    return Err(Error::malformed(key, "a block of Avro records does not belong into the metadata table"));
+                    return Err(Error::malformed(
+                        key,
+                        "a block of Avro records does not belong into the metadata table",
+                    ));
                 }
                 Content::Nothing => {}
             }

@@ -8,7 +8,7 @@
 //! partitions use are left out: readers fill in their defaults.
 
 use super::FOLDER;
-use super::avro_writer::{bytes, long};
+use super::avro_writer::{bytes, container, long, optional, text};
 use super::hfile_writer;
 use super::log;
 use super::metadata_table::{ALL_PARTITIONS, FileListing, METADATA_FOLDER, ROOT_PARTITION};
@@ -71,12 +71,7 @@ pub(super) async fn create(root: &TableRoot, name: &str, partitioned: bool) -> R
 
 /// Writes the changes of the commit at `instant`, which follows those of `data`. Returns the objects written, for taking
 /// them back.
-pub(super) async fn append(
-    root: &TableRoot,
-    data: &Timeline,
-    instant: &str,
-    changes: &Changes,
-) -> Result<Vec<String>> {
+pub(super) async fn append(root: &TableRoot, data: &Timeline, instant: &str, changes: &Changes) -> Result<Vec<String>> {
     let mut records: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut partitions = BTreeMap::new();
     for (partition, files) in changes {
@@ -200,13 +195,27 @@ async fn write_commit(root: &TableRoot, instant: &str, action: &str, file: &str,
         "extraMetadata": {"schema": SCHEMA},
         "operationType": if action == "commit" { "COMPACT" } else { "UPSERT_PREPPED" },
     });
-    root.put_if_absent(&requested, "").await?;
+    let plan = if action == "commit" { compaction_plan(instant)? } else { Vec::new() };
+    root.put_if_absent(&requested, plan).await?;
     root.put_if_absent(&inflight, "").await?;
     if root.put_if_absent(&completed, metadata.to_string()).await? || instant == SETUP {
         Ok(())
     } else {
         Err(Error::Lost { place: root.spell(&completed) })
     }
+}
+
+/// The plan of a compaction, without the operations that nobody will carry out: Hudi reads it when it archives.
+fn compaction_plan(instant: &str) -> Result<Vec<u8>> {
+    let operation = json!({"type": "record", "name": "HoodieCompactionOperation", "fields": [optional("baseInstantTime", &text()), optional("fileId", &text())]});
+    let schema = json!({
+        "type": "record", "name": "HoodieCompactionPlan", "namespace": "org.apache.hudi.avro.model",
+        "fields": [
+            optional("operations", &json!({"type": "array", "items": operation})),
+            {"name": "version", "type": ["int", "null"], "default": 1},
+        ],
+    });
+    container(&schema, &json!({"operations": [], "version": 2})).map_err(|detail| Error::malformed(instant, detail))
 }
 
 /// The instant of the newest base file of an action that `data` has, and the highest version among its log files.
