@@ -8,7 +8,7 @@ use super::commit::CommitMetadata;
 use super::file_group::{BaseFile, FileGroups};
 use super::metadata_table;
 use super::partitioning::Partitioning;
-use super::source::{HudiSource, Opened, path, version};
+use super::source::{HudiSource, Opened, READ_OPTIMISED, path, version};
 use super::timeline::{self, Instant};
 use crate::sync::{Error, Result};
 use futures::StreamExt;
@@ -40,6 +40,11 @@ impl Replay {
         let gone = |reason: String| Ok(Err(reason));
         let Some(since) = since.version.as_ref().map(|v| v.0.as_str()) else {
             return gone("the watermark names no instant".to_owned());
+        };
+        let since = match since.strip_suffix(READ_OPTIMISED) {
+            Some(instant) if source.options.read_optimised => instant,
+            Some(_) => return gone("the target shows the table without its log files".to_owned()),
+            None => since,
         };
         let Some(at) = timeline.completed.iter().position(|i| i.writes() && i.requested == since) else {
             return gone(format!("instant {since} is no longer in the active timeline"));
@@ -217,7 +222,10 @@ async fn state_at(
 ) -> Result<(Arc<TableState>, Partitioning)> {
     let mut schema = source.schema(&opened.properties, &opened.timeline, Some((instant, metadata))).await?;
     let (partitioning, _) = Partitioning::infer(&opened.properties, &mut schema);
-    let state =
-        TableState { version: version(Some(instant)), schema, specs: vec![partitioning.spec.clone()], ..head.clone() };
+    let mut version = version(Some(instant));
+    if head.version.id.0.ends_with(READ_OPTIMISED) {
+        version.id.0.push_str(READ_OPTIMISED);
+    }
+    let state = TableState { version, schema, specs: vec![partitioning.spec.clone()], ..head.clone() };
     Ok((Arc::new(state), partitioning))
 }

@@ -31,6 +31,9 @@ const BATCH: usize = 256;
 /// The name of the version of a table without any commit.
 const EMPTY_VERSION: &str = "00000000000000";
 
+/// Ends the version of a view that leaves log files out: a target that shows it does not show the commit itself.
+pub(super) const READ_OPTIMISED: &str = "-read-optimised";
+
 /// How to read a Hudi table.
 #[derive(Debug, Clone, Default)]
 pub struct HudiOptions {
@@ -119,7 +122,10 @@ impl HudiSource {
         if opened.properties.is_merge_on_read() && self.options.read_optimised {
             let slices = self.list(&opened).await?;
             let mut head = TableState::clone(&opened.head);
-            head.warnings.extend(lagging(&slices));
+            if let Some(warning) = lagging(&slices) {
+                head.version.id.0.push_str(READ_OPTIMISED);
+                head.warnings.push(warning);
+            }
             opened.head = Arc::new(head);
             let _ = self.slices.set(slices);
         }

@@ -82,6 +82,16 @@ async fn the_corpus_reads_as_other_readers_read_it() {
         let expected: Vec<&str> = expected.filter(|n| !n.starts_with("_hoodie_")).collect();
         assert_eq!(columns, expected, "{name}");
         assert_eq!(state.warnings.iter().any(|w| w.contains("read-optimised")), lagging.is_some(), "{name}");
+        // A target of the view without log files is not taken for one of the table itself.
+        let exact = open(&table, HudiOptions::default());
+        let head = exact.head().await.unwrap();
+        assert_eq!(state.watermark().covers(&head.version), lagging.is_none(), "{name}");
+        if lagging.is_some() {
+            let changes = exact.changes(&state.watermark(), &head).await.unwrap();
+            assert!(matches!(changes, Changes::HistoryGone { reason } if reason.contains("log files")), "{name}");
+            let changes = source.changes(&state.watermark(), &state).await.unwrap();
+            assert!(matches!(changes, Changes::Replay(_)), "{name}");
+        }
 
         // The same from listing folders alone.
         let walked = open(&table, HudiOptions { ignore_metadata_table: true, ..options });

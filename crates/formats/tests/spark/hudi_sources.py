@@ -29,6 +29,7 @@ class Table:
             "hoodie.datasource.write.hive_style_partitioning": "true",
             "hoodie.datasource.write.reconcile.schema": "true",
             "hoodie.metadata.enable": "true",
+            "hoodie.metadata.compact.max.delta.commits": "1000",
             "hoodie.parquet.small.file.limit": "0",
             "hoodie.clean.automatic": "false",
             "hoodie.archive.automatic": "false",
@@ -133,12 +134,12 @@ def copy_on_write(spark, checks, work, partitioned):
     # A restore rebuilds the metadata table from a listing, and takes a checkpoint of the Delta log for a file of Hudi's.
     shutil.rmtree(table.folder / "_delta_log", ignore_errors=True)
     table.step("rolled back to savepoint", lambda: table.call(f"rollback_to_savepoint(table => '{name}', instant_time => '{point}')"))
-    table.step("upserted after rollback", lambda: table.write(table.frame(range(500, 504), 400.0, extra=True)), "incremental")
+    table.step("upserted after rollback", lambda: table.write(table.frame(range(500, 504), 400.0, extra=True)))
     table.step("savepoint deleted", lambda: table.call(f"delete_savepoint(table => '{name}', instant_time => '{point}')"))
     table.step("last commit undone", lambda: table.call(f"rollback_to_instant(table => '{name}', instant_time => '{table.instants()[-1]}')"))
     if partitioned:
         everything = table.frame(range(600, 612), extra=True)
-        table.step("all overwritten", lambda: table.write(everything, "insert_overwrite_table"), "incremental")
+        table.step("all overwritten", lambda: table.write(everything, "insert_overwrite_table"))
     table.anew("compared")
     keep = {
         "hoodie.clean.automatic": "true", "hoodie.cleaner.commits.retained": "2", "hoodie.archive.automatic": "true",
@@ -158,6 +159,8 @@ def copy_on_write(spark, checks, work, partitioned):
 def merge_on_read(spark, checks, work):
     table = Table(spark, checks, work / "mor", "mor", True, "MERGE_ON_READ")
     table.options["hoodie.compact.inline"] = "false"
+    # As many commits as there are log files wait for a compaction.
+    spark.sql("set hoodie.compact.inline.max.delta.commits=1")
     table.step("inserted", lambda: table.write(table.frame(range(20)), "bulk_insert", "overwrite"))
     spark.sql(f"create table mor using hudi location '{table.folder}'")
     base = rows(table.read())
@@ -169,6 +172,11 @@ def merge_on_read(spark, checks, work):
         checks.equal("mor with log files: refused", True, ".log." in str(error))
     report = table.checks.convert("HUDI", "ICEBERG", table.folder, "--read-optimised")
     checks.others_agree("mor read-optimised", base, report, "ICEBERG")
+    try:
+        table.checks.convert("HUDI", "ICEBERG", table.folder)
+        checks.equal("mor after the read-optimised view: refused again", "yes", "no")
+    except Refused as error:
+        checks.equal("mor after the read-optimised view: refused again", True, ".log." in str(error))
     warnings = " ".join(report.get("warnings", []))
     checks.equal("mor read-optimised: warned", True, "read-optimised" in warnings)
 
@@ -180,7 +188,8 @@ def merge_on_read(spark, checks, work):
 
 
 def old_lists(spark, checks, work):
-    """Lists of two levels, which Hudi writes unless told otherwise. DuckDB reads their elements as null in Delta tables."""
+    """Lists of two levels, which Hudi writes unless told otherwise. DuckDB reads their elements as null in Delta tables,
+    and Spark with Iceberg does not read them at all."""
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("parquet.avro.write-old-list-structure", "true")
     try:
@@ -193,13 +202,13 @@ def old_lists(spark, checks, work):
     checks.others_agree("old lists", expected, checks.convert("HUDI", "ICEBERG", table.folder), "ICEBERG")
     checks.convert("HUDI", "DELTA", table.folder)
     checks.equal("old lists as DELTA by delta-rs", expected, tables.seen("delta", str(table.folder)).get("delta-rs"))
-    for name, path in (("iceberg", None), ("delta", str(table.folder))):
-        path = path or checks.convert("HUDI", "ICEBERG", table.folder)["metadata-path"]
-        if any(name in package for package in OTHERS[".".join(spark.version.split(".")[:2])]):
-            checks.equal(f"old lists as {name} by Spark", expected, rows(spark.read.format(name).load(path)))
+    if any("delta" in package for package in OTHERS[".".join(spark.version.split(".")[:2])]):
+        checks.equal("old lists as DELTA by Spark", expected, rows(spark.read.format("delta").load(str(table.folder))))
 
 
 def run(spark, checks, work, hudi):
+    # Hudi takes no commit back that its metadata table has compacted. Procedures take this from the session only.
+    spark.sql("set hoodie.metadata.compact.max.delta.commits=1000")
     checks.attempt("old lists", lambda: old_lists(spark, checks, work))
     for partitioned in (True, False):
         copy_on_write(spark, checks, work, partitioned)

@@ -156,7 +156,8 @@ impl HudiTarget {
         let Some(last) = existing.timeline.writes().next_back().filter(|i| *i.requested <= *until) else {
             return Ok(());
         };
-        let Some(watermark) = existing.watermark.clone() else { return Ok(()) };
+        // There is none after a commit of somebody else.
+        let watermark = existing.watermark.clone();
         let bytes = self.root.get(&last.key).await?;
         let previous: Value =
             serde_json::from_slice(&bytes).map_err(|e| Error::malformed(self.root.spell(&last.key), e.to_string()))?;

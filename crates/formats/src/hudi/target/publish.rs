@@ -57,7 +57,7 @@ impl HudiTarget {
             // The instant is not known yet; see below.
             changes.entry(partition.clone()).or_default().insert(name.clone(), Some(size));
         }
-        let instant = self.publish_changes(millis, &changes, metadata, watermark).await?;
+        let instant = self.publish_changes(millis, &changes, metadata, Some(watermark)).await?;
         if let Some(replaced) = self.existing.as_mut().and_then(|e| e.replaced.as_mut()) {
             replaced.extend(plan.removed.iter().map(|place| (place.clone(), instant.clone())));
         }
@@ -70,7 +70,7 @@ impl HudiTarget {
         millis: i64,
         changes: &Changes,
         metadata: impl Fn(&str) -> Value,
-        watermark: Watermark,
+        watermark: Option<Watermark>,
     ) -> Result<String> {
         let claim = self.claim("replacecommit", millis, |_| Ok(Vec::new())).await?;
         let instant = claim.instant.clone();
@@ -90,7 +90,7 @@ impl HudiTarget {
         self.root.put(&format!("{FOLDER}/{instant}.replacecommit"), commit.to_string()).await?;
         self.completed(&claim);
         if let Some(existing) = &mut self.existing {
-            existing.watermark = Some(watermark);
+            existing.watermark = watermark;
         }
         Ok(instant)
     }
