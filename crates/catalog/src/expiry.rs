@@ -51,7 +51,7 @@ pub struct ExpiryResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floored_by_consumer: Option<String>,
     /// Whether the time budget ended the sweep before all was purged.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
 }
 
@@ -124,8 +124,8 @@ impl Catalog {
     /// Runs one expiry sweep.
     ///
     /// # Locks
-    /// The commit lock and the floor lock of the catalog while the floor moves (three statements); never while rows are purged. Pages of one
-    /// catalog are purged one at a time, whoever purges.
+    /// The commit lock and the floor lock of the catalog while the floor moves (three statements); never while rows are
+    /// purged. Pages of one catalog are purged one at a time, whoever purges.
     ///
     /// # Errors
     /// Any database error. What was done until then stays done.

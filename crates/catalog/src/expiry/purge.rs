@@ -67,8 +67,8 @@ impl Catalog {
     }
 }
 
-/// Removals queued in one go from which on the planner is told at once, unless it knows of as many. Every commit probes the queue by a plan that is
-/// kept until the statistics change; one made while the queue was empty may read all of it.
+/// Removals queued in one go from which on the planner is told at once, unless it knows of as many. Every commit probes
+/// the queue by a plan that is kept until the statistics change; one made while the queue was empty may read all of it.
 const ANALYZE_AFTER: i64 = 5_000;
 
 async fn purge_all(

@@ -106,7 +106,7 @@ impl Maintain {
         let mut total = json!({});
         loop {
             let result = remote::run(server, self, task).await?;
-            let more = did_something(task, &result);
+            let more = is_worth_another(task, &result);
             self.show(bar, task, &mut total, result);
             if !more || self.batch.is_some() || self.dry_run {
                 return Ok(total);
@@ -146,7 +146,8 @@ impl Maintain {
         let catalog = worker.catalog.catalog_find(&self.catalog).await?;
         let mut total = json!({});
         loop {
-            let (result, more) = self.step(worker, &catalog, task).await?;
+            let result = self.step(worker, &catalog, task).await?;
+            let more = is_worth_another(task, &result);
             self.show(bar, task, &mut total, result);
             if !more || self.batch.is_some() || self.dry_run {
                 return Ok(total);
@@ -154,20 +155,14 @@ impl Maintain {
         }
     }
 
-    /// One bite; whether there may be another.
-    async fn step(&self, worker: &Worker, catalog: &CatalogIdentity, task: Task) -> Result<(Value, bool), WorkError> {
+    /// One bite.
+    async fn step(&self, worker: &Worker, catalog: &CatalogIdentity, task: Task) -> Result<Value, WorkError> {
         let settings = &worker.settings;
-        let to_json = |value: Result<Value, serde_json::Error>| {
-            value.map_err(|error| WorkError::Catalog(Error::Corrupt(error.to_string())))
-        };
-        let mut unfinished = false;
         let result = match task {
             Task::Hydrate => serde_json::to_value(worker.hydrate(catalog, HYDRATION_BITE, Trigger::Request).await?),
             Task::Expire => {
                 let batch = self.batch.unwrap_or(settings.expiry_batch);
-                let result = worker.expire(catalog, batch, self.dry_run, Trigger::Request).await?;
-                unfinished = result.unfinished;
-                serde_json::to_value(result)
+                serde_json::to_value(worker.expire(catalog, batch, self.dry_run, Trigger::Request).await?)
             }
             Task::Clean => {
                 let batch = self.batch.unwrap_or(CLEANUP_BITE);
@@ -180,27 +175,35 @@ impl Maintain {
             }
             Task::Verify => serde_json::to_value(worker.verify(catalog, self.deep).await?),
         };
-        let result = to_json(result)?;
-        let more = did_something(task, &result) || unfinished;
-        Ok((result, more))
+        result.map_err(|error| WorkError::Catalog(Error::Corrupt(error.to_string())))
     }
 }
 
-/// Whether a bite did something, so that there may be more to do.
-fn did_something(task: Task, result: &Value) -> bool {
-    let counts: &[&str] = match task {
+/// Whether a bite did something or ended early, so that there may be more to do.
+fn is_worth_another(task: Task, result: &Value) -> bool {
+    let counts = progress(task).iter();
+    result[UNFINISHED] == true || counts.copied().any(|name| result[name].as_i64().is_some_and(|count| count > 0))
+}
+
+/// Says of a bite that its time ran out.
+const UNFINISHED: &str = "unfinished";
+
+/// The counts of a result that say that a task did something. Its server names them as this program does.
+const fn progress(task: Task) -> &'static [&'static str] {
+    match task {
         Task::Hydrate => &["hydrated", "failed"],
         Task::Expire => &["snapshots_expired", "data_files_queued", "delete_files_queued"],
         Task::Clean => &["removed", "missing"],
         Task::Compact => &["groups_compacted"],
         Task::Verify => &[],
-    };
-    counts.iter().any(|name| result[name].as_i64().is_some_and(|count| count > 0))
+    }
 }
 
 /// Adds the counts of a bite to those before; everything else is the last one's.
 fn add(total: &mut Value, bite: Value) {
     let (Value::Object(total), Value::Object(bite)) = (total, bite) else { return };
+    // said by a bite when it is so, and not said when it is not
+    total.remove(UNFINISHED);
     for (name, value) in bite {
         let is_count = !name.starts_with("new_");
         let sum = match (total.get(&name).and_then(Value::as_i64), value.as_i64()) {
@@ -241,6 +244,45 @@ pub(super) fn in_words(error: WorkError) -> Box<dyn std::error::Error + Send + S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::{CleanupStatus, CompactionStatus, HydrationStatus};
+    use hoglake_catalog::expiry::ExpiryResult;
+
+    /// What a task answers that did nothing.
+    fn idle(task: Task) -> Value {
+        let result = match task {
+            Task::Hydrate => serde_json::to_value(HydrationStatus::default()),
+            Task::Expire => serde_json::to_value(ExpiryResult::default()),
+            Task::Clean => serde_json::to_value(CleanupStatus::default()),
+            Task::Compact => serde_json::to_value(CompactionStatus::default()),
+            Task::Verify => Ok(json!({})),
+        };
+        result.unwrap()
+    }
+
+    #[test]
+    fn every_count_that_stands_for_progress_is_one_of_its_result() {
+        for task in [Task::Hydrate, Task::Expire, Task::Clean, Task::Compact, Task::Verify] {
+            let result = idle(task);
+            assert!(!is_worth_another(task, &result), "{task:?}");
+            for name in progress(task) {
+                assert_eq!(result[*name], 0, "{task:?} has no count called {name}");
+                let mut result = result.clone();
+                result[*name] = json!(1);
+                assert!(is_worth_another(task, &result), "{task:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_expiry_whose_time_ran_out_is_gone_on_with() {
+        let cut_short = serde_json::to_value(ExpiryResult { unfinished: true, ..ExpiryResult::default() }).unwrap();
+        assert!(is_worth_another(Task::Expire, &cut_short));
+        let mut total = json!({});
+        add(&mut total, cut_short);
+        assert_eq!(total[UNFINISHED], true);
+        add(&mut total, idle(Task::Expire));
+        assert!(total.get(UNFINISHED).is_none(), "{total}");
+    }
 
     #[test]
     fn counts_add_up_and_the_rest_is_the_last() {
