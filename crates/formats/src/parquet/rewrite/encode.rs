@@ -2,7 +2,7 @@
 
 use super::schema::TargetSchema;
 use super::sink::Sink;
-use super::statistics::ColumnStatistics;
+use super::statistics::{self, TextBounds};
 use super::{BatchSource, RewriteError, RewriteOptions, check_cancelled};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::min;
@@ -43,7 +43,7 @@ pub(super) fn encode(
             work: VecDeque::new(),
             encoder: Some(Box::new(Encoder {
                 writer: None,
-                statistics: target.columns.get(index).cloned().map(ColumnStatistics::new),
+                text: target.columns.get(index).and_then(|column| TextBounds::of(column.ty)),
             })),
         })
         .collect();
@@ -79,13 +79,11 @@ pub(super) fn encode(
         return Ok(None);
     }
     let metadata = writer.close()?;
-    let sizes = |index: usize| metadata.row_groups().iter().map(|g| g.column(index).compressed_size()).sum();
-    let statistics = state
-        .columns
-        .into_iter()
-        .enumerate()
-        .filter_map(|(index, column)| Some(column.encoder?.statistics?.finish(sizes(index))));
-    Ok(Some(Encoded { record_count: source.rows, min_row_id: source.min_row_id, statistics: statistics.collect() }))
+    let statistics = state.columns.into_iter().zip(&target.columns).enumerate().map(|(index, (queue, column))| {
+        statistics::written(&metadata, index, column, queue.encoder.and_then(|encoder| encoder.text))
+    });
+    let statistics = statistics.collect::<Result<_, _>>()?;
+    Ok(Some(Encoded { record_count: source.rows, min_row_id: source.min_row_id, statistics }))
 }
 
 struct Encoding<'a> {
@@ -127,8 +125,8 @@ struct ColumnQueue {
 
 struct Encoder {
     writer: Option<Box<ArrowColumnWriter>>,
-    /// None for the row id, which is no column of the table.
-    statistics: Option<ColumnStatistics>,
+    /// Of a column whose bounds its writer would cut short.
+    text: Option<TextBounds>,
 }
 
 enum Work {
@@ -225,8 +223,8 @@ impl Encoding<'_> {
         match work {
             Work::Begin(writer) => encoder.writer = Some(writer),
             Work::Values(array) => {
-                if let Some(statistics) = &mut encoder.statistics {
-                    statistics.update(&array);
+                if let (Some(text), Some(column)) = (&mut encoder.text, self.target.columns.get(index)) {
+                    text.update(column.ty, &array);
                 }
                 let writer = encoder.writer.as_mut().ok_or(RewriteError::Internal("a column has no writer"))?;
                 for leaf in compute_leaves(self.target.arrow.field(index), &array)? {

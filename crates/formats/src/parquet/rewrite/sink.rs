@@ -2,6 +2,7 @@
 
 use super::RewriteError;
 use crate::store::Object;
+use bytes::Bytes;
 use object_store::{ObjectStoreExt, WriteMultipart};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,10 @@ pub(super) struct Sink {
 }
 
 struct State {
+    /// Never longer than a part.
     buffer: Vec<u8>,
+    /// Buffers of parts that were uploaded, to be filled again: fresh memory costs as much as what is copied into it.
+    spare: Spare,
     upload: Option<WriteMultipart>,
     written: u64,
     /// The last bytes, which end with the footer's length.
@@ -30,7 +34,8 @@ struct State {
 
 impl Sink {
     pub fn new(object: Object, runtime: Handle) -> Self {
-        let state = State { buffer: Vec::with_capacity(PART_BYTES), upload: None, written: 0, tail: [0; 8] };
+        let buffer = Vec::with_capacity(PART_BYTES);
+        let state = State { buffer, spare: Spare::default(), upload: None, written: 0, tail: [0; 8] };
         Self { state: Arc::new(Mutex::new(state)), object, runtime }
     }
 
@@ -39,7 +44,9 @@ impl Sink {
         let (buffer, upload, written, tail) = self.take();
         let done = match upload {
             Some(mut upload) => {
-                upload.write(&buffer);
+                if !buffer.is_empty() {
+                    upload.put(buffer.into());
+                }
                 upload.finish().await.map(|_| ())
             }
             None => self.object.store.put(&self.object.path, buffer.into()).await.map(|_| ()),
@@ -65,6 +72,48 @@ impl Sink {
     }
 }
 
+type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// A part on its way, whose buffer comes back when it has arrived.
+struct Part {
+    bytes: Vec<u8>,
+    spare: Spare,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.bytes);
+        buffer.clear();
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+impl State {
+    /// Sends the full buffer off, and waits while too many parts are on their way.
+    fn send(&mut self, object: &Object, runtime: &Handle) -> io::Result<()> {
+        let _runtime = runtime.enter();
+        let mut upload = match self.upload.take() {
+            Some(upload) => upload,
+            None => {
+                let begun = runtime.block_on(object.store.put_multipart(&object.path));
+                WriteMultipart::new_with_chunk_size(begun.map_err(io::Error::other)?, PART_BYTES)
+            }
+        };
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let bytes = std::mem::replace(&mut self.buffer, spare.unwrap_or_else(|| Vec::with_capacity(PART_BYTES)));
+        upload.put(Bytes::from_owner(Part { bytes, spare: Arc::clone(&self.spare) }));
+        let waited = runtime.block_on(upload.wait_for_capacity(PARTS_AHEAD));
+        self.upload = Some(upload);
+        waited.map_err(io::Error::other)
+    }
+}
+
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,21 +121,14 @@ impl Write for Sink {
         let kept = bytes.len().min(8);
         state.tail.rotate_left(kept);
         state.tail[8 - kept..].copy_from_slice(&bytes[bytes.len() - kept..]);
-        state.buffer.extend_from_slice(bytes);
-        if state.buffer.len() >= PART_BYTES {
-            let _runtime = self.runtime.enter();
-            let mut upload = match state.upload.take() {
-                Some(upload) => upload,
-                None => {
-                    let begun = self.runtime.block_on(self.object.store.put_multipart(&self.object.path));
-                    WriteMultipart::new_with_chunk_size(begun.map_err(io::Error::other)?, PART_BYTES)
-                }
-            };
-            let part = std::mem::replace(&mut state.buffer, Vec::with_capacity(PART_BYTES));
-            upload.put(part.into());
-            let waited = self.runtime.block_on(upload.wait_for_capacity(PARTS_AHEAD));
-            state.upload = Some(upload);
-            waited.map_err(io::Error::other)?;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(PART_BYTES - state.buffer.len()));
+            state.buffer.extend_from_slice(now);
+            if state.buffer.len() == PART_BYTES {
+                state.send(&self.object, &self.runtime)?;
+            }
+            rest = later;
         }
         Ok(bytes.len())
     }
