@@ -1,7 +1,7 @@
 //! The hydrator: reads footers of files that were registered without statistics.
 
 use super::{Record, Trigger, WorkError, Worker, in_words};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::hydration::{Hydrated, PendingColumn, PendingFile};
 use hoglake_formats::parquet::Column;
@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 /// Files that one claim takes.
 const CLAIM: i64 = 1_024;
-/// Outcomes that are stored together.
+/// Outcomes that are stored together, and how many such batches are stored at a time.
 const SETTLE: usize = 256;
+const SETTLES: usize = 2;
 /// How long a claim lasts: many times what a batch takes.
 const LEASE: Duration = Duration::from_secs(300);
 /// Longest wait before a file that the store could not serve is tried again.
@@ -57,26 +58,36 @@ impl Worker {
         until: Instant,
         record: &Record,
     ) -> Result<HydrationStatus, WorkError> {
-        let mut status = HydrationStatus::default();
-        loop {
-            let claimant = Uuid::new_v4();
+        let claimant = Uuid::new_v4();
+        let claims = stream::try_unfold(true, |is_first| async move {
+            if !is_first && Instant::now() >= until {
+                return Ok(None);
+            }
             let files = self.catalog.hydration_claim(catalog.id, claimant, LEASE, CLAIM).await?;
             if files.is_empty() {
-                return Ok(status);
+                return Ok(None);
             }
             record.begin().await?;
-            let mut outcomes = stream::iter(files)
-                .map(|file| async move { (file.id, self.read_footer(&file).await) })
-                .buffer_unordered(self.settings.hydrator_concurrency)
-                .chunks(SETTLE);
-            while let Some(outcomes) = outcomes.next().await {
-                let (provided, failed) = self.catalog.hydration_settle(catalog.id, claimant, &outcomes).await?;
-                status.count(&outcomes, provided, failed);
-            }
-            if Instant::now() >= until {
-                return Ok(status);
-            }
+            Ok::<_, WorkError>(Some((stream::iter(files.into_iter().map(Ok::<_, WorkError>)), false)))
+        });
+        // Claiming, reading and storing go on side by side: whoever waits for one of them keeps none of the others waiting.
+        let mut settled = claims
+            .try_flatten()
+            .map_ok(|file| async move { Ok((file.id, self.read_footer(&file).await)) })
+            .try_buffer_unordered(self.settings.hydrator_concurrency)
+            .try_chunks(SETTLE)
+            .map_err(|error| error.1)
+            .map_ok(|outcomes| async move {
+                let counts = self.catalog.hydration_settle(catalog.id, claimant, &outcomes).await?;
+                Ok((outcomes, counts))
+            })
+            .try_buffer_unordered(SETTLES)
+            .boxed();
+        let mut status = HydrationStatus::default();
+        while let Some((outcomes, (provided, failed))) = settled.try_next().await? {
+            status.count(&outcomes, provided, failed);
         }
+        Ok(status)
     }
 
     async fn read_footer(&self, file: &PendingFile) -> Hydrated {
