@@ -2,7 +2,9 @@
 
 use super::object_store::ObjectStore;
 use crate::stage;
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use clap::Parser;
@@ -37,8 +39,8 @@ pub struct Lake {
     pub database: TestDatabase,
     /// Where the objects are, unless they are files.
     pub store: Option<ObjectStore>,
-    /// Columns that were added: field id, name, whether they are long by now.
-    pub added: Vec<(i64, String, bool)>,
+    /// Columns that were added: field id, name and type as they are by now.
+    pub added: Vec<(i64, String, String)>,
     written: usize,
 }
 
@@ -134,18 +136,24 @@ impl Lake {
         }
     }
 
-    /// Applies operations of an alter request, and keeps the book of added columns.
+    /// Applies an operation of an alter request, and keeps the book of added columns.
     pub async fn alter(&mut self, op: serde_json::Value) {
+        self.try_alter(op).await.unwrap();
+    }
+
+    /// The same for an operation that may be refused.
+    pub async fn try_alter(&mut self, op: serde_json::Value) -> Result<(), hoglake_catalog::Error> {
         let request: AlterRequest = serde_json::from_value(serde_json::json!({"ops": [op]})).unwrap();
         let (namespace, table) = ("ns".to_owned(), "t".to_owned());
-        self.worker.catalog.table_alter("demo", namespace, table, request, None, None).await.unwrap();
+        self.worker.catalog.table_alter("demo", namespace, table, request, None, None).await?;
         self.added = sqlx::query_as(
-            "select field_id::bigint, name, type = 'long' from table_column where field_id > 2 and end_snapshot is null
+            "select field_id::bigint, name, type::text from table_column where field_id > 2 and end_snapshot is null
              order by field_id",
         )
         .fetch_all(&self.pool)
         .await
         .unwrap();
+        Ok(())
     }
 
     /// Writes a Parquet file with these rows, and numbers made of them in the added columns; not registered yet.
@@ -159,12 +167,19 @@ impl Lake {
             Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.0))),
             Arc::new(StringArray::from_iter(rows.iter().map(|r| r.1))),
         ];
-        for (field, name, long) in &self.added {
+        for (field, name, ty) in &self.added {
+            // the same text in every type that the column may be promoted to
             let small = rows.iter().map(|r| (r.0 % 3 != 0).then_some((r.0 % 1000 - field) as i32));
-            let (ty, column): (_, ArrayRef) = if *long {
-                (DataType::Int64, Arc::new(Int64Array::from_iter(small.map(|v| v.map(i64::from)))))
-            } else {
-                (DataType::Int32, Arc::new(Int32Array::from_iter(small)))
+            let quarters = small.clone().map(|v| v.map(|v| f64::from(v) / 4.0));
+            let (ty, column): (_, ArrayRef) = match ty.as_str() {
+                "int" => (DataType::Int32, Arc::new(Int32Array::from_iter(small))),
+                "long" => (DataType::Int64, Arc::new(Int64Array::from_iter(small.map(|v| v.map(i64::from))))),
+                "float" => {
+                    (DataType::Float32, Arc::new(Float32Array::from_iter(quarters.map(|v| v.map(|v| v as f32)))))
+                }
+                "double" => (DataType::Float64, Arc::new(Float64Array::from_iter(quarters))),
+                "string" => (DataType::Utf8, Arc::new(StringArray::from_iter(small.map(|v| v.map(|v| v.to_string()))))),
+                other => panic!("no values of type {other}"),
             };
             fields.push(Field::new(name, ty, true).with_metadata(id(i32::try_from(*field).unwrap())));
             columns.push(column);
