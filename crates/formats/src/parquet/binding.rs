@@ -89,11 +89,13 @@ pub enum Form {
     Millis,
     /// In thousandths of the type's microseconds.
     Nanos,
+    /// In twelve bytes: the day and the nanoseconds of it. They have no order, hence no bounds.
+    Int96,
 }
 
 impl Form {
     /// The form in which `leaf` stores a column of type `ty`; none when it stores something else, or when that is in
-    /// doubt (unsigned integers that may not fit, `INT96`, another scale, a time without its unit).
+    /// doubt (unsigned integers that may not fit, another scale, a time without its unit).
     pub fn of(leaf: &ColumnDescriptor, ty: ColumnType) -> Option<Self> {
         let physical = leaf.physical_type();
         let direct = |matches: bool| matches.then_some(Self::Direct);
@@ -113,6 +115,8 @@ impl Form {
                 Annotation::Time { unit, .. } => unit_form(unit, physical),
                 _ => None,
             },
+            // Engines read those as instants and as local times; which one is up to the table.
+            ColumnType::Timestamp | ColumnType::Timestamptz if physical == PhysicalType::INT96 => Some(Self::Int96),
             ColumnType::Timestamp | ColumnType::Timestamptz => match annotation(leaf) {
                 Annotation::Timestamp { unit, utc } if physical == PhysicalType::INT64 => {
                     // Files from before logical types say nothing about zones: every such timestamp claims UTC.

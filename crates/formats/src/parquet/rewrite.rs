@@ -14,6 +14,7 @@
 mod convert;
 mod encode;
 mod input;
+mod int96;
 mod merge;
 mod order;
 pub mod rows;

@@ -124,6 +124,7 @@ fn integer_datum(value: i64, ty: ColumnType, rounding: Rounding) -> Option<Datum
     let micros = match rounding.form {
         Form::Direct => value,
         Form::Millis => value.checked_mul(1000)?,
+        Form::Int96 => return None,
         Form::Nanos if ty == ColumnType::Time => return None,
         // Downwards for a lower bound, upwards for an upper one.
         Form::Nanos => value.div_euclid(1000) + i64::from(rounding.upper && value.rem_euclid(1000) != 0),

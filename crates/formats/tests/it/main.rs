@@ -18,6 +18,7 @@ mod pairs;
 mod parquet_directory;
 mod puffin;
 mod rewrite;
+mod rewrite_corpus;
 mod rewrite_encodings;
 mod s3;
 mod seeds;

@@ -3,7 +3,7 @@
 rewrite.py make DIR       writes inputs of several vintages with pyarrow and DuckDB
 rewrite.py check SPEC     reads inputs and output with pyarrow, and the output with DuckDB, and compares every row in order
 
-SPEC is a JSON file: {"inputs": [{"path", "first_row_id" or null, "deleted": [...], "names": {id: name}}], "columns":
+SPEC is a JSON file, of one rewriting or a list of them: {"inputs": [{"path", "first_row_id" or null, "deleted": [...], "names": {id: name}}], "columns":
 [{"id", "name", "type"}], "sort": [{"id", "descending", "nulls_first"}], "output"}. Prints what was found.
 """
 import decimal
@@ -102,6 +102,7 @@ def integers(array):
     if pa.types.is_time32(t):
         return [None if v is None else v * 1000 for v in array.cast(pa.int32()).to_pylist()]
     if pa.types.is_timestamp(t):
+        assert t.unit in ("ms", "us"), t
         factor = 1000 if t.unit == "ms" else 1
         return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
     if pa.types.is_time64(t):
@@ -113,7 +114,8 @@ def integers(array):
 
 def read(path, columns, names):
     """Columns by field id, or by name where no field has one, as plain Python values."""
-    table = pq.ParquetFile(path, arrow_extensions_enabled=False).read()
+    # INT96 reaches further than nanoseconds do
+    table = pq.ParquetFile(path, arrow_extensions_enabled=False, coerce_int96_timestamp_unit="us").read()
     ids = {int(f.metadata[b"PARQUET:field_id"]): i for i, f in enumerate(table.schema) if f.metadata and b"PARQUET:field_id" in f.metadata}
     out = []
     for column in columns:
@@ -179,7 +181,7 @@ def check(spec):
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     raw = {"date": "{} - DATE '1970-01-01'", "time": "epoch_us({})", "timestamp": "epoch_us({})", "timestamptz": "epoch_us({})"}
-    selected = ", ".join(raw.get(c["type"], "{}").format(c["name"]) for c in columns)
+    selected = ", ".join(raw.get(c["type"], "{}").format('"' + c["name"].replace('"', '""') + '"') for c in columns)
     by_duckdb = connection.execute(f"SELECT {selected}, _hog_row_id FROM read_parquet('{spec['output']}')").fetchall()
     assert len(by_duckdb) == len(expected)
     for i, (a, b) in enumerate(zip(by_duckdb, expected)):
@@ -195,4 +197,8 @@ def check(spec):
 
 if __name__ == "__main__":
     command, argument = sys.argv[1:3]
-    print(json.dumps(make(argument) if command == "make" else check(json.load(open(argument)))))
+    if command == "make":
+        print(json.dumps(make(argument)))
+    else:
+        spec = json.load(open(argument))
+        print(json.dumps([check(one) for one in spec] if isinstance(spec, list) else check(spec)))

@@ -34,7 +34,9 @@ pub(super) fn convert(array: &ArrayRef, target: &DataType, form: Form) -> Result
                     v.checked_mul(1000)
                         .ok_or_else(|| ArrowError::ComputeError(format!("{v} ms is beyond the range of microseconds")))
                 })?,
-                Form::Nanos => return Err(ArrowError::CastError("nanoseconds have no exact microseconds".to_owned())),
+                Form::Nanos | Form::Int96 => {
+                    return Err(ArrowError::CastError("nanoseconds have no exact microseconds".to_owned()));
+                }
             };
             Ok(Arc::new(micros.with_timezone_opt(zone.clone())))
         }

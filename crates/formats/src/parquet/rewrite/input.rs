@@ -3,6 +3,7 @@
 use super::super::Column;
 use super::super::binding::{Binding, Form};
 use super::convert::convert;
+use super::int96::{self, WholeSeconds};
 use super::schema::{ROW_ID_NAME, TargetSchema};
 use super::{RewriteError, RewriteInput, RowIds};
 use crate::store::Object;
@@ -73,7 +74,7 @@ impl Input {
             .map(|(column, leaf)| {
                 let Some(leaf) = leaf else { return Ok(None) };
                 match Form::of(&schema.column(leaf), column.ty) {
-                    Some(form @ (Form::Direct | Form::Millis)) => Ok(Some((leaf, form))),
+                    Some(form @ (Form::Direct | Form::Millis | Form::Int96)) => Ok(Some((leaf, form))),
                     _ => Err(RewriteError::unconvertible(
                         path,
                         format!(
@@ -187,11 +188,18 @@ impl Input {
         leaves.extend(self.row_id_leaf);
         leaves.sort_unstable();
         leaves.dedup();
+        let mut long: Vec<usize> =
+            self.columns.iter().flatten().filter(|(_, form)| *form == Form::Int96).map(|(leaf, _)| *leaf).collect();
+        long.sort_unstable();
+        let whole_seconds = match long.is_empty() {
+            true => None,
+            false => Some(WholeSeconds::open(file.clone(), &self.metadata, long, self.batch_rows())?),
+        };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_projection(ProjectionMask::leaves(schema, leaves.iter().copied()))
             .with_batch_size(self.batch_rows())
             .build()?;
-        Ok(InputBatches { input: self, target, leaves, reader, position: 0 })
+        Ok(InputBatches { input: self, target, leaves, reader, whole_seconds, position: 0 })
     }
 }
 
@@ -215,12 +223,16 @@ pub(super) struct InputBatches {
     target: Arc<TargetSchema>,
     leaves: Vec<usize>,
     reader: ParquetRecordBatchReader,
+    /// Of the columns that are stored as `INT96`.
+    whole_seconds: Option<WholeSeconds>,
     position: u64,
 }
 
 impl InputBatches {
     fn convert(&mut self, batch: &RecordBatch) -> Result<RecordBatch, RewriteError> {
         let rows = batch.num_rows();
+        let seconds = self.whole_seconds.as_mut().map(|whole| whole.next(rows)).transpose()?;
+        let seconds = self.whole_seconds.as_ref().zip(seconds.as_ref());
         let path = &self.input.source.object.location;
         let column = |leaf: usize| self.leaves.binary_search(&leaf).ok().and_then(|i| batch.columns().get(i));
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.target.arrow.fields().len());
@@ -229,7 +241,16 @@ impl InputBatches {
                 None => new_null_array(field.data_type(), rows),
                 Some((leaf, form)) => {
                     let array = column(*leaf).ok_or(RewriteError::Internal("a projected column is missing"))?;
-                    convert(array, field.data_type(), *form)
+                    let missing = RewriteError::Internal("a projected column is missing");
+                    let converted = match *form {
+                        Form::Int96 => {
+                            let seconds =
+                                seconds.and_then(|(whole, batch)| whole.column(batch, *leaf)).ok_or(missing)?;
+                            int96::micros(array, seconds, field.data_type())
+                        }
+                        form => convert(array, field.data_type(), form),
+                    };
+                    converted
                         .map_err(|e| RewriteError::unconvertible(path, format!("column `{}`: {e}", field.name())))?
                 }
             });
