@@ -45,6 +45,8 @@ pub struct Parts {
     pub audit: Audit,
     /// Timers and bounds.
     pub settings: MaintenanceConfig,
+    /// Whether this process serves requests, which go before maintenance where both want the processor.
+    pub serves: bool,
 }
 
 impl std::ops::Deref for Worker {

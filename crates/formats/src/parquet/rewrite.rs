@@ -84,11 +84,19 @@ pub struct RewriteOptions {
     pub zstd_level: i32,
     /// Rows of a row group at most.
     pub row_group_rows: usize,
+    /// Whether the computing threads take only the processor time that nobody else on this machine wants (Linux).
+    pub yields: bool,
 }
 
 impl Default for RewriteOptions {
     fn default() -> Self {
-        Self { memory_bytes: 256 << 20, temp_dir: std::env::temp_dir(), zstd_level: 1, row_group_rows: 1 << 19 }
+        Self {
+            memory_bytes: 256 << 20,
+            temp_dir: std::env::temp_dir(),
+            zstd_level: 1,
+            row_group_rows: 1 << 19,
+            yields: false,
+        }
     }
 }
 
@@ -269,9 +277,22 @@ async fn drive(
     };
     let sink = Sink::new(output, tokio::runtime::Handle::current());
     let job = Job { receiver, target, order, sink: sink.clone(), options, cancelled };
-    let compute = tokio::task::spawn_blocking(move || job.run(concatenated));
-    let (_, computed) = tokio::join!(feeder, compute);
-    let result = computed.unwrap_or(Err(RewriteError::Internal("a computing thread panicked")));
+    let (done, computed) = tokio::sync::oneshot::channel();
+    // A thread of its own: what it starts has its priority, and the next to use a thread of the runtime has not.
+    let compute = std::thread::Builder::new().name("rewrite".to_owned()).spawn(move || {
+        if job.options.yields {
+            yield_to_others();
+        }
+        // nobody waits for the result when the runtime is going down
+        let _ = done.send(job.run(concatenated));
+    });
+    let result = match compute {
+        Ok(_) => {
+            let (_, computed) = tokio::join!(feeder, computed);
+            computed.unwrap_or(Err(RewriteError::Internal("a computing thread panicked")))
+        }
+        Err(error) => Err(RewriteError::Spill(error)),
+    };
     match result {
         Ok(Some(encoded)) => {
             let (file_size_bytes, footer_size) = sink.finish().await?;
@@ -319,6 +340,18 @@ impl Job {
         encode::encode(batches, &self.target, self.sink, &self.options, &cancelled)
     }
 }
+
+/// Gives this thread and those that it will start the lowest priority.
+#[cfg(target_os = "linux")]
+fn yield_to_others() {
+    const LOWEST: i32 = 19;
+    if let Err(error) = rustix::process::setpriority_process(None, LOWEST) {
+        tracing::debug!(%error, "a rewrite runs at the priority of everything else");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn yield_to_others() {}
 
 /// Batches in the target schema, in their final order.
 type BatchSource = Box<dyn Iterator<Item = Result<RecordBatch, RewriteError>> + Send>;

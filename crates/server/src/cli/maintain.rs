@@ -131,6 +131,7 @@ impl Maintain {
                 stores: Arc::new(Stores::new(self.stores.store_config(self.maintenance.local_files))),
                 audit: Audit::open(self.log.audit_log.as_ref().unwrap_or(&AuditPlace::Off))?,
                 settings: self.maintenance.clone(),
+                serves: false,
             });
             let done = self.work(&worker, task, bar).await;
             worker.audit.flush();

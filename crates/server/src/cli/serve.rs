@@ -123,6 +123,7 @@ impl Server {
             stores: Arc::new(Stores::new(config.store_config())),
             audit: audit.clone(),
             settings: config.maintenance.clone(),
+            serves: true,
         });
         let conversion = config.conversion.clone();
         let converter = Converter::new(catalog.clone(), audit.clone(), conversion, config.store_config())?;

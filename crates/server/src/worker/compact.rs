@@ -150,6 +150,7 @@ impl Worker {
                 memory_bytes: self.settings.compaction_memory_bytes,
                 temp_dir: self.settings.temp_dir(),
                 zstd_level: self.settings.compaction_zstd_level,
+                yields: self.serves,
                 ..RewriteOptions::default()
             };
             Ok::<_, GroupError>(

@@ -114,6 +114,7 @@ impl Lake {
             stores: Arc::new(Stores::new(stores(objects.as_ref()))),
             audit: Audit::open(&AuditPlace::File(folder.path().join("audit.jsonl"))).unwrap(),
             settings,
+            serves: true,
         });
         let catalog = store.catalog_find("demo").await.unwrap();
         Self { worker, catalog, pool, folder, database, store: objects, added: Vec::new(), written: 0 }
