@@ -159,8 +159,10 @@ async fn files_of_other_writers_are_rewritten_row_by_row() {
     ] {
         assert!(done.contains(column), "{column} was not rewritten; refused: {refused:#?}, done: {done:#?}");
     }
-    let expected: BTreeSet<String> = BTreeSet::new();
-    assert_eq!(refused, expected);
+    // a type that nobody knows, and unsigned values of which some writers meant negative ones
+    let without_counterpart =
+        ["pt-unknown-logical-type.parquet/column with unknown type", "rapids-nested-unsigned.parquet/_col2"];
+    assert_eq!(refused, BTreeSet::from(without_counterpart.map(String::from)));
 }
 
 #[tokio::test]

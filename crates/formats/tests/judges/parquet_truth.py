@@ -121,7 +121,7 @@ def catalog_type(field):
         return "string"
     if pa.types.is_fixed_size_binary(t) and t.byte_width == 16:
         return "uuid"
-    if isinstance(t, pa.ExtensionType) and t.extension_name == "arrow.uuid":
+    if isinstance(t, pa.BaseExtensionType) and t.extension_name == "arrow.uuid":
         return "uuid"
     if pa.types.is_binary(t) or pa.types.is_fixed_size_binary(t) or pa.types.is_large_binary(t):
         return "binary"
@@ -172,6 +172,8 @@ def truth(path):
         if kind is None:
             continue
         array = table.column(index)
+        if isinstance(array.type, pa.BaseExtensionType):
+            array = array.cast(array.type.storage_type)
         nans = None
         if kind in ("float", "double"):
             solid = [v for v in array.drop_null().to_pylist() if v == v]
