@@ -17,7 +17,9 @@ const THREADS: usize = 2;
 /// Batches that may wait to be encoded.
 const BATCHES_AHEAD: usize = 3;
 /// Decoded bytes of a row group at most; encoded it waits in memory for its last column.
-const ROW_GROUP_BYTES: usize = 192 << 20;
+const ROW_GROUP_BYTES: usize = 128 << 20;
+/// Row groups beside the one that is being encoded: one that waits for a slow store, and the one before it.
+const GROUPS_AHEAD: usize = 2;
 
 /// What was encoded.
 #[derive(Debug)]
@@ -294,7 +296,9 @@ impl State {
             return self.writer.take().map(|writer| Task::Append(writer, chunks));
         }
         let waiting = self.columns.iter().map(|column| column.work.len()).max().unwrap_or(0);
+        let unwritten = self.closing.len() + usize::from(self.writer.is_none());
         if waiting < BATCHES_AHEAD
+            && unwritten <= GROUPS_AHEAD
             && let Some(source) = self.source.take()
         {
             return Some(Task::Produce(source));

@@ -3,6 +3,7 @@
 use super::RewriteError;
 use crate::store::Object;
 use bytes::Bytes;
+use hoglake_model::Root;
 use object_store::{ObjectStoreExt, WriteMultipart};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,8 @@ use tokio::runtime::Handle;
 const PART_BYTES: usize = 8 << 20;
 /// Parts in flight.
 const PARTS_AHEAD: usize = 3;
+/// Parts of a local object after which the disk is set to work on them.
+const PARTS_SYNCED: u64 = 4;
 
 /// A writer whose clones write to one object, so that the upload can be ended by another than who writes.
 #[derive(Clone)]
@@ -108,9 +111,23 @@ impl State {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let bytes = std::mem::replace(&mut self.buffer, spare.unwrap_or_else(|| Vec::with_capacity(PART_BYTES)));
         upload.put(Bytes::from_owner(Part { bytes, spare: Arc::clone(&self.spare) }));
+        self.begin_sync(object, runtime);
         let waited = runtime.block_on(upload.wait_for_capacity(PARTS_AHEAD));
         self.upload = Some(upload);
         waited.map_err(io::Error::other)
+    }
+}
+
+impl State {
+    /// A local object is synced before it gets its name. Begun now and then, that is done by the time that the last part
+    /// is written, and nobody waits for it. The file is the one that the store writes to meanwhile; where it is another,
+    /// the whole sync comes at the end.
+    fn begin_sync(&self, object: &Object, runtime: &Handle) {
+        let parts = self.written / PART_BYTES as u64;
+        if *object.location.root() == Root::Local && parts.is_multiple_of(PARTS_SYNCED) {
+            let staged = format!("/{}#1", object.location.key());
+            runtime.spawn_blocking(move || std::fs::File::open(staged).and_then(|file| file.sync_data()));
+        }
     }
 }
 
