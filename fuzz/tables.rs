@@ -189,8 +189,14 @@ async fn read(format: TableFormat, store: &Arc<InMemory>) {
             let _ = table.deleted_rows(file).await;
         }
     }
-    let since =
-        Watermark { format, table_id: None, version: Some(VersionId("0".to_owned())), revision: None, timestamp_ms: 0 };
+    let since = Watermark {
+        format,
+        table_id: None,
+        version: Some(VersionId("0".to_owned())),
+        revision: None,
+        timestamp_ms: 0,
+        deletes_left_out: false,
+    };
     if let Ok(Changes::Replay(changes)) = table.changes(&since, &head).await {
         let _ = changes.take(64).try_collect::<Vec<_>>().await;
     }

@@ -105,6 +105,7 @@ impl ParquetDirectorySource {
             default_spec: 0,
             binding: hoglake_model::table::Binding { partition_columns_absent: true, ..Default::default() },
             warnings,
+            deletes_left_out: false,
         };
         Ok(Directory { listing, partitioning, by_id: field_ids == FieldIds::Assigned, head: Arc::new(head) })
     }

@@ -105,6 +105,7 @@ pub(super) fn state(
         default_spec: 0,
         binding: Binding { older_types, partition_columns_absent: true, ..Binding::default() },
         warnings: Vec::new(),
+        deletes_left_out: false,
     };
     Ok((state, mapping))
 }

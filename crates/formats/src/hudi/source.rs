@@ -117,6 +117,7 @@ impl HudiSource {
             schema,
             binding: hoglake_model::table::Binding::default(),
             warnings,
+            deletes_left_out: false,
         };
         let mut opened = Opened { properties, timeline, partitioning, head: Arc::new(head) };
         if opened.properties.is_merge_on_read() && self.options.read_optimised {

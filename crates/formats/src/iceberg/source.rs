@@ -168,6 +168,7 @@ fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, v
         default_spec: metadata.default_spec_id,
         binding,
         warnings: Vec::new(),
+        deletes_left_out: false,
     })
 }
 

@@ -4,6 +4,10 @@ use super::{Error, Result};
 use hoglake_model::table::{DataFile, FileDelta, RowDeletes, TableFormat, Unsupported, VersionId};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What is said of a target that an earlier run left deletes out of.
+pub(super) const STILL_LEFT_OUT: &str = "DELETED ROWS MAY BE SHOWN: row-level deletes were left out of the target before, \
+                                         as asked for; sync without on-unsupported-deletes=ignore to apply them";
+
 /// Delete files named in a warning.
 const NAMED: usize = 3;
 
@@ -83,6 +87,13 @@ impl Gate {
         if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
     }
 
+    /// Whether deletes may be left out of all files of a version, for all that is known before they are read: only a Delta
+    /// source does not know its kinds.
+    pub fn may_leave_out(&self, source: TableFormat, kinds: &[RowDeletes]) -> bool {
+        let unknown = source == TableFormat::Delta && self.target == TableFormat::Hudi;
+        self.policy == UnsupportedDeletes::Ignore && (unknown || kinds.iter().any(|kind| self.refuses(kind).is_some()))
+    }
+
     /// Lets files through, without the deletes that are to be ignored.
     ///
     /// # Errors
@@ -132,7 +143,7 @@ impl Gate {
         (ignored.files > 0).then(|| {
             format!(
                 "DELETED ROWS ARE SHOWN: {}, {} row-level deletes against {} files were ignored as asked for ({}{}); \
-                 sync in full without on-unsupported-deletes=ignore to apply them",
+                 sync without on-unsupported-deletes=ignore to apply them",
                 self.context,
                 ignored.deletes,
                 ignored.files,

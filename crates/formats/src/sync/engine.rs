@@ -1,6 +1,6 @@
 //! Deciding between replay and full comparison, and doing it.
 
-use super::deletes::{Gate, UnsupportedDeletes};
+use super::deletes::{Gate, STILL_LEFT_OUT, UnsupportedDeletes};
 use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
 use futures::StreamExt;
 use hoglake_model::table::{Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version, VersionId};
@@ -113,6 +113,10 @@ fn report(
     loaded: Loaded,
 ) -> Report {
     let mut warnings = head.warnings.clone();
+    let full = matches!(plan, Plan::Full { .. });
+    if !full && loaded.watermark.as_ref().is_some_and(|mark| mark.deletes_left_out) {
+        warnings.push(STILL_LEFT_OUT.to_owned());
+    }
     for warning in steps.iter().flat_map(|s| &s.committed.warnings) {
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
@@ -157,6 +161,8 @@ async fn attempt(
                 Some("somebody else has committed to the target since".to_owned())
             } else if mark.version.is_none() {
                 Some("the target's watermark names a time, not a version".to_owned())
+            } else if mark.deletes_left_out && options.on_unsupported_deletes != UnsupportedDeletes::Ignore {
+                Some("row-level deletes were left out of the target before, as asked for then".to_owned())
             } else if mark.covers(&head.version) {
                 return Ok((Plan::NoChange, Outcome::NoChange));
             } else {
@@ -171,12 +177,15 @@ async fn attempt(
                 return run_full(source, target, options, head, full(reason), steps).await;
             }
             Changes::Replay(mut changes) => {
+                let mut left_out = mark.deletes_left_out;
                 while let Some(change) = changes.next().await {
                     let mut change = change?;
                     refuse(target.unsupported(&change.state))?;
                     let version = &change.state.version.id;
                     let gate = Gate::of_commit(target.format(), options.on_unsupported_deletes, version);
                     gate.pass_change(&mut change.files)?;
+                    left_out |= gate.warning().is_some();
+                    let state = with_left_out(&change.state, left_out);
                     if options.dry_run {
                         let (files, warning) = (&change.files, gate.warning());
                         let counts = [files.added.len(), files.removed.len(), files.redeleted.len()];
@@ -185,7 +194,7 @@ async fn attempt(
                     }
                     let commit = Commit {
                         source,
-                        state: &change.state,
+                        state: &state,
                         operation: change.operation,
                         files: Files::Delta(&change.files),
                     };
@@ -213,6 +222,7 @@ async fn run_full(
     let snapshot = source.snapshot(head).await?;
     let gate = Gate::of_version(target.format(), options.on_unsupported_deletes, &head.version.id);
     gate.kinds(&snapshot.delete_kinds)?;
+    let state = with_left_out(head, gate.may_leave_out(source.format(), &snapshot.delete_kinds));
     let checked = gate.clone();
     let mut files = snapshot.files.map(move |batch| {
         let mut batch = batch?;
@@ -227,11 +237,19 @@ async fn run_full(
         steps.push(planned(&head.version.id, [compared, 0, 0], gate.warning()));
         return Ok((plan, Outcome::DryRun));
     }
-    let commit = Commit { source, state: head, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
+    let commit = Commit { source, state: &state, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
     let mut committed = target.commit(commit).await?;
     committed.warnings.extend(gate.warning());
     steps.push(Step { source_version: head.version.id.0.clone(), committed });
     Ok((plan, Outcome::Committed))
+}
+
+/// The state whose watermark tells later runs that the target does not show all deletes.
+fn with_left_out(state: &Arc<TableState>, left_out: bool) -> Arc<TableState> {
+    if !left_out {
+        return Arc::clone(state);
+    }
+    Arc::new(TableState { deletes_left_out: true, ..TableState::clone(state) })
 }
 
 /// A commit that a dry run would make: for a full one, all files count as added, whether the target has them or not.

@@ -40,6 +40,8 @@ struct Own {
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     timestamp_ms: i64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deletes_left_out: bool,
 }
 
 /// The value of [`XTABLE_KEY`] for a watermark.
@@ -63,6 +65,7 @@ pub fn to_properties(mark: &Watermark) -> [(&'static str, String); 2] {
         version: mark.version.as_ref().map(|v| v.0.clone()),
         revision: mark.revision.clone(),
         timestamp_ms: mark.timestamp_ms,
+        deletes_left_out: mark.deletes_left_out,
     };
     [(XTABLE_KEY, to_xtable(mark)), (WATERMARK_KEY, serde_json::to_string(&own).unwrap_or_default())]
 }
@@ -76,6 +79,7 @@ pub fn from_properties<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<Wate
             version: own.version.map(VersionId),
             revision: own.revision,
             timestamp_ms: own.timestamp_ms,
+            deletes_left_out: own.deletes_left_out,
         })
     });
     let Some(text) = get(XTABLE_KEY) else { return own };
@@ -83,7 +87,8 @@ pub fn from_properties<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<Wate
     match own {
         // Written together: the exact one knows more.
         Some(own) if own.version == theirs.version && own.timestamp_ms == theirs.timestamp_ms => Some(own),
-        _ => Some(theirs),
+        // XTable does not repair what was left out before it came.
+        own => Some(Watermark { deletes_left_out: own.is_some_and(|own| own.deletes_left_out), ..theirs }),
     }
 }
 
@@ -106,6 +111,7 @@ fn from_xtable(x: &Xtable) -> Option<Watermark> {
         version: x.source_identifier.clone().filter(|_| !pending).map(VersionId),
         revision: None,
         timestamp_ms: instant.timestamp_millis(),
+        deletes_left_out: false,
     })
 }
 
@@ -120,6 +126,7 @@ mod tests {
             version: Some(VersionId("12".to_owned())),
             revision: None,
             timestamp_ms: 1_700_000_000_123,
+            deletes_left_out: true,
         }
     }
 
@@ -142,6 +149,7 @@ mod tests {
         let newer = |key: &str| if key == XTABLE_KEY { Some(theirs) } else { get(key) };
         assert!(!is_own(newer));
         let read = from_properties(newer);
+        assert!(read.as_ref().is_some_and(|m| m.deletes_left_out), "XTable has not repaired it");
         assert_eq!(read.and_then(|m| m.version), Some(VersionId("15".to_owned())));
     }
 

@@ -119,6 +119,21 @@ async fn refusals_name_the_commit_and_ignoring_is_loud() {
     let (_, files) = live(&DeltaSource::new(root(&path))).await.unwrap();
     assert_eq!((files.len(), files.values().all(|f| f.deletes.is_empty())), (2, true));
 
+    // Later runs know of it: those that may leave deletes out say so again, the others apply them or refuse.
+    let again = to_delta(&path, metadata(1), Mode::Incremental, UnsupportedDeletes::Ignore).await.unwrap();
+    assert_eq!(again.plan, Plan::NoChange);
+    assert!(again.warnings.iter().any(|w| w.contains("DELETED ROWS MAY BE SHOWN")), "{again:?}");
+    let error =
+        to_delta(&path, metadata(1), Mode::Incremental, UnsupportedDeletes::Fail).await.unwrap_err().to_string();
+    assert!(error.contains("materialize"), "{error}");
+    let repaired = to_delta(&path, metadata(1), Mode::Incremental, UnsupportedDeletes::Materialize).await.unwrap();
+    assert!(matches!(&repaired.plan, Plan::Full { reason } if reason.contains("left out")), "{repaired:?}");
+    assert!(repaired.warnings.iter().all(|w| !w.contains("DELETED")), "{repaired:?}");
+    let (_, files) = live(&DeltaSource::new(root(&path))).await.unwrap();
+    assert!(files.values().any(|f| !f.deletes.is_empty()), "the deletes are applied");
+    let quiet = to_delta(&path, metadata(1), Mode::Incremental, UnsupportedDeletes::Materialize).await.unwrap();
+    assert!(quiet.plan == Plan::NoChange && quiet.warnings.iter().all(|w| !w.contains("DELETED")), "{quiet:?}");
+
     // Nothing makes a copy-on-write table of positions, but leaving them out does.
     let vectors = folder.path().join("vectors");
     copy(&case("delta", "table-with-dv-small").root, &vectors);
@@ -132,6 +147,9 @@ async fn refusals_name_the_commit_and_ignoring_is_loud() {
     }
     let report = hudi(UnsupportedDeletes::Ignore).await.unwrap();
     assert!(report.warnings.iter().any(|w| w.contains("1 row-level deletes against 1 files")), "{report:?}");
+    let again = hudi(UnsupportedDeletes::Ignore).await.unwrap();
+    assert!(again.warnings.iter().any(|w| w.contains("DELETED ROWS MAY BE SHOWN")), "{again:?}");
+    assert!(hudi(UnsupportedDeletes::Fail).await.is_err());
 }
 
 pub async fn to_iceberg(table: &Path, version: Option<i32>, mode: Mode) -> Result<Report> {

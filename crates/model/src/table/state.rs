@@ -59,6 +59,8 @@ pub struct TableState {
     pub binding: Binding,
     /// What the source found that a reader should know (read-optimised view, ignored branches, ...).
     pub warnings: Vec<String>,
+    /// Row-level deletes are left out of the target, as asked for: it may show rows that the source has deleted.
+    pub deletes_left_out: bool,
 }
 
 /// What files written under earlier schemas may hold instead of what the schema says today.
@@ -87,6 +89,8 @@ pub struct Watermark {
     pub revision: Option<String>,
     /// The time of that version, in milliseconds since the epoch.
     pub timestamp_ms: i64,
+    /// See [`TableState::deletes_left_out`].
+    pub deletes_left_out: bool,
 }
 
 impl TableState {
@@ -103,6 +107,7 @@ impl TableState {
             version: Some(self.version.id.clone()),
             revision: self.version.revision.clone(),
             timestamp_ms: self.version.timestamp_ms,
+            deletes_left_out: self.deletes_left_out,
         }
     }
 }
