@@ -1,11 +1,11 @@
 //! Replaying commits: what each did to the set of live files.
 //!
 //! A commit names the file groups that it wrote or replaced. For each the live file before and after is found among
-//! the files that the touched partitions hold and those that the commits themselves name. Where a superseded file was
-//! already cleaned away and nothing names it any more, or actions took commits back, the history counts as gone.
+//! the files that the touched partitions hold. Where a file that a commit wrote or superseded was already cleaned away,
+//! or actions took commits back, the history counts as gone.
 
 use super::commit::CommitMetadata;
-use super::file_group::{BaseFile, FileGroups};
+use super::file_group::{BaseFile, FileGroup, FileGroups};
 use super::metadata_table;
 use super::partitioning::Partitioning;
 use super::source::{HudiSource, Opened, READ_OPTIMISED, path, version};
@@ -71,7 +71,7 @@ impl Replay {
             partitions.extend(metadata.stats.iter().map(|s| s.partition.clone()));
             partitions.extend(metadata.replaced.iter().map(|(partition, _)| partition.clone()));
         }
-        let mut groups = if opened.properties.lists_files() && !source.options.ignore_metadata_table {
+        let groups = if opened.properties.lists_files() && !source.options.ignore_metadata_table {
             metadata_table::groups(&metadata_table::read(&source.root, timeline).await?)
         } else {
             let mut groups = FileGroups::default();
@@ -82,9 +82,17 @@ impl Replay {
             }
             groups
         };
-        for (_, metadata) in &commits {
+        for (instant, metadata) in &commits {
             for stat in &metadata.stats {
-                groups.add(&stat.partition, stat.path.rsplit('/').next().unwrap_or_default(), stat.size);
+                let mut own = FileGroups::default();
+                own.add(&stat.partition, stat.path.rsplit('/').next().unwrap_or_default(), stat.size);
+                let is_listed = |(key, group): (&Group, &FileGroup)| {
+                    let listed = groups.0.get(key).map_or(&[][..], |g| g.bases.as_slice());
+                    group.bases.iter().all(|b| listed.iter().any(|l| l.name == b.name && l.instant == b.instant))
+                };
+                if !own.0.iter().all(is_listed) {
+                    return gone(format!("{}, which instant {} wrote, was cleaned away", stat.path, instant.requested));
+                }
             }
         }
         let mut replaced = HashSet::new();

@@ -117,6 +117,28 @@ async fn many_commits_stay_few_instants() {
     assert!(pointers <= 42, "{pointers}");
 }
 
+/// Hudi itself removed a file of our table: its commit has no watermark, and hides the file until it is archived.
+#[tokio::test]
+async fn what_hudi_removed_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    place(path, "a.parquet", 1);
+    place(path, "b.parquet", 2);
+    sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+    let commit = serde_json::json!({
+        "partitionToWriteStats": {}, "partitionToReplaceFileIds": {"": ["a.parquet"]}, "compacted": false,
+        "extraMetadata": {}, "operationType": "DELETE_PARTITION",
+    });
+    for (end, content) in [(".requested", String::new()), (".inflight", String::new()), ("", commit.to_string())] {
+        std::fs::write(path.join(format!(".hoodie/20260101000000000.replacecommit{end}")), content).unwrap();
+    }
+    assert_eq!(read_back(path).await.len(), 1);
+    let full = Options { mode: Mode::Full, ..Options::default() };
+    sync(&directory(path), &mut target(path), &full).await.unwrap();
+    assert_eq!(read_back(path).await.len(), 2);
+    assert!(!path.join(".hoodie/20260101000000000.replacecommit").exists(), "archived");
+}
+
 /// With a retention, age decides what leaves the active timeline: these commits are of 2023.
 #[tokio::test]
 async fn retention_decides_what_is_archived() {
