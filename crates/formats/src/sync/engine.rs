@@ -89,11 +89,16 @@ pub struct Step {
 /// As [`Source`] and [`Target`]. Commits made before the failing one stay, each complete with its watermark; running
 /// again continues after them.
 pub async fn sync(source: &dyn Source, target: &mut dyn Target, options: &Options) -> Result<Report> {
-    let head = source.head().await?;
+    // Neither needs the other; what is wrong with the source is said first.
+    let (head, first) = futures::future::join(source.head(), target.load()).await;
+    let (head, mut first) = (head?, Some(first));
     let mut steps = Vec::new();
     let mut force_full: Option<String> = None;
     for _ in 0..ATTEMPTS {
-        let loaded = target.load().await?;
+        let loaded = match first.take() {
+            Some(loaded) => loaded?,
+            None => target.load().await?,
+        };
         match attempt(source, target, options, &head, &loaded, force_full.as_deref(), &mut steps).await {
             Ok((plan, outcome)) => return Ok(report(target.format(), plan, outcome, &head, steps, loaded)),
             Err(Error::Lost { place }) => tracing::info!(place, "lost the race for the target, planning again"),

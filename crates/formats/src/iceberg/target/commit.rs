@@ -15,6 +15,7 @@ use hoglake_model::table::{DataFile, FileDelta, FilePath, PartitionSpec, TableSt
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use tokio::task::JoinSet;
 
 /// A manifest is closed at about this size.
 pub(super) const MANIFEST_BYTES: usize = 8 << 20;
@@ -95,6 +96,8 @@ pub(super) struct Writing<'a> {
     pub open: HashMap<i32, ManifestWriter>,
     pub finished: Vec<ManifestFile>,
     pub written: Vec<String>,
+    /// Objects on their way to the store.
+    pub pending: JoinSet<Result<bool>>,
     pub counts: Counts,
 }
 
@@ -162,6 +165,7 @@ impl<'a> Writing<'a> {
             open: HashMap::new(),
             finished: Vec::new(),
             written: Vec::new(),
+            pending: JoinSet::new(),
             counts: Counts::default(),
         })
     }
@@ -327,7 +331,9 @@ impl<'a> Writing<'a> {
     }
 
     /// Deletes what a failed commit has written. Best effort.
-    async fn discard(&self) {
+    async fn discard(&mut self) {
+        // One that is still under way would appear after its deletion.
+        while self.pending.join_next().await.is_some() {}
         for key in self.written.iter().chain(&self.deletes.written) {
             if let Err(error) = self.root.delete(key).await {
                 tracing::debug!(%error, key, "a file of a failed commit stays behind");

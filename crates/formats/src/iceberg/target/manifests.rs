@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Small manifests of one spec are merged when there are more than this many.
 const MERGE_ABOVE: usize = 100;
 
+/// Objects of a commit that are on their way at the same time.
+const PENDING: usize = 2;
+
 /// Types of leaves and partition tuples, for reading manifests.
 #[derive(Debug)]
 pub(super) struct Types {
@@ -37,10 +40,36 @@ impl Writing<'_> {
     pub(super) async fn store(&mut self, writer: ManifestWriter) -> Result<()> {
         let key = format!("metadata/{}-m{}.avro", uuid::Uuid::new_v4(), self.finished.len());
         let (bytes, description) = writer.finish(spell(&self.root, &key), self.sequence);
-        self.root.put_if_absent(&key, bytes).await?;
-        self.written.push(key);
+        self.put(key, bytes).await?;
         self.finished.push(description);
         Ok(())
+    }
+
+    /// Begins to write an object that nobody refers to yet; [`settle`](Self::settle) must follow.
+    pub(super) async fn put(&mut self, key: String, bytes: Vec<u8>) -> Result<()> {
+        while self.pending.len() >= PENDING {
+            self.settle_one().await?;
+        }
+        self.written.push(key.clone());
+        let root = self.root.clone();
+        self.pending.spawn(async move { root.put_if_absent(&key, bytes).await });
+        Ok(())
+    }
+
+    /// Waits until all objects are written.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        while !self.pending.is_empty() {
+            self.settle_one().await?;
+        }
+        Ok(())
+    }
+
+    async fn settle_one(&mut self) -> Result<()> {
+        match self.pending.join_next().await {
+            Some(Ok(put)) => put.map(drop),
+            Some(Err(error)) => Err(Error::malformed("manifest", error.to_string())),
+            None => Ok(()),
+        }
     }
 
     /// The live entries of one of the base manifests.

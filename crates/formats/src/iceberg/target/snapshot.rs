@@ -67,6 +67,7 @@ impl Writing<'_> {
         }
         let left = self::current(&metadata);
         metadata.properties.insert(SNAPSHOT_KEY.to_owned(), json!(left));
+        self.settle().await?;
         let expired = expiry::expire(&mut metadata, now - options.retention_ms);
         let number = current.map_or(0, |c| c.version) + 1;
         let key = hadoop_key(number);
@@ -197,9 +198,8 @@ impl Writing<'_> {
             self.sequence,
             &manifests,
         );
-        self.root.put_if_absent(&key, bytes).await?;
         snapshot.manifest_list = Some(spell(&self.root, &key));
-        self.written.push(key);
+        self.put(key, bytes).await?;
         metadata.last_sequence_number = self.sequence;
         metadata.current_snapshot_id = Some(self.snapshot_id);
         metadata.snapshots.push(snapshot);
