@@ -184,4 +184,12 @@ def main(argv):
             metadata = run.report["metadata-path"].removeprefix("file://")
             run = Run(metadata, "ICEBERG", "DELTA", target_path=folder / "large-back")
             report.add(f"memory, {args.large:,} files back (MiB)", run.rss_mib, 300, 1, False)
+            # What the other direction wrote is one commit of all files; without its checkpoint, the table is commits alone.
+            shutil.rmtree(large.folder / "metadata")
+            for file in [*large.log.glob("*.checkpoint.parquet"), large.log / "_last_checkpoint"]:
+                file.unlink()
+            for shape, table in (("in commits alone", large.folder), ("in one commit", folder / "large-back")):
+                run = Run(table, "DELTA", "ICEBERG")
+                assert sum(c["added"] for c in run.report["commits"]) == args.large, run.report
+                report.add(f"memory, {args.large:,} files {shape} (MiB)", run.rss_mib, 300, 1, False)
     report.finish()

@@ -8,6 +8,7 @@ mod action;
 mod checkpoint;
 mod checkpoint_write;
 mod log;
+mod log_reader;
 mod partition;
 mod protocol;
 mod replay;

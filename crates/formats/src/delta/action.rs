@@ -42,6 +42,25 @@ pub(super) struct Add<'a> {
     pub base_row_id: Option<i64>,
 }
 
+/// A line of which only the identity of the logical file is wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct References<'a> {
+    #[serde(borrow)]
+    pub add: Option<Reference<'a>>,
+    #[serde(borrow)]
+    pub remove: Option<Reference<'a>>,
+}
+
+/// What identifies a logical file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reference<'a> {
+    #[serde(borrow)]
+    pub path: Cow<'a, str>,
+    #[serde(borrow)]
+    pub deletion_vector: Option<VectorDescriptor<'a>>,
+}
+
 /// `remove`: a logical file is no longer live.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -166,9 +185,12 @@ pub(super) fn lines<'a>(place: &str, bytes: &'a [u8]) -> Result<Vec<(usize, &'a 
         return Ok(lines);
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&serde_json::value::RawValue>();
-    let mut found = Vec::new();
+    let (mut found, mut counted, mut number) = (Vec::new(), 0, 1);
     loop {
-        let number = text[..values.byte_offset()].matches('\n').count() + 1;
+        let rest = text.get(values.byte_offset()..).unwrap_or_default().trim_ascii_start();
+        let begin = text.len() - rest.len();
+        number += text.get(counted..begin).map_or(0, |passed| passed.matches('\n').count());
+        counted = begin;
         match values.next() {
             None => return Ok(found),
             Some(Ok(value)) => found.push((number, value.get())),
@@ -179,10 +201,15 @@ pub(super) fn lines<'a>(place: &str, bytes: &'a [u8]) -> Result<Vec<(usize, &'a 
 
 /// Parses one line.
 pub(super) fn parse<'a>(place: &str, number: usize, text: &'a str) -> Result<Line<'a>> {
+    parse_as(place, number, text)
+}
+
+/// Parses one line as far as it is wanted.
+pub(super) fn parse_as<'a, T: Deserialize<'a>>(place: &str, number: usize, text: &'a str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| malformed(place, number, &e.to_string()))
 }
 
-pub(super) fn malformed(place: &str, line: usize, detail: &str) -> Error {
+fn malformed(place: &str, line: usize, detail: &str) -> Error {
     Error::malformed(format!("{place} line {line}"), detail)
 }
 

@@ -3,102 +3,205 @@
 use super::action::{Add, Format, Metadata, Pairs, Protocol, Remove, Sidecar, VectorDescriptor};
 use super::replay::{Decoder, Keys};
 use super::stats::{FileStats, Scratch};
-use crate::sync::{Error, ParquetObject, Result, TableRoot};
+use crate::sync::{Error, OpenParquet, ParquetPages, Requests, Result, TableRoot};
 use arrow::array::{Array, AsArray, MapArray, RecordBatch, StructArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
 };
-use futures::TryStreamExt;
+use arrow::error::ArrowError;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use hoglake_model::table::{DataFile, FilePath, Primitive, Value};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::async_reader::{ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::errors::ParquetError;
 use std::borrow::Cow;
+use std::sync::Arc;
+use tokio::sync::mpsc;
 
-const BATCH_ROWS: usize = 4096;
+/// Rows of a batch of `add` actions, statistics and all.
+const BATCH_ROWS: usize = 1024;
+/// Rows of a batch of a few narrow columns.
+const NARROW_ROWS: usize = 8192;
+/// Requests for the names of all files of a part, however many they are.
+const REFERENCE_REQUESTS: u64 = 8;
 
-type Builder = ParquetRecordBatchStreamBuilder<ParquetObject>;
+/// Batches of a part as they are decoded.
+pub(super) type Batches = BoxStream<'static, Result<RecordBatch, ParquetError>>;
 
 /// Everything in a checkpoint that is not a file action.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Actions {
     pub protocol: Option<Protocol>,
     pub metadata: Option<Metadata>,
     pub sidecars: Vec<Sidecar>,
 }
 
-async fn open(root: &TableRoot, key: &str) -> Result<Builder> {
+/// Reads the footer of one Parquet part.
+pub(super) async fn open(root: &TableRoot, key: &str) -> Result<OpenParquet> {
     let reader = root.parquet(&FilePath::Under(key.into()), None)?;
-    ParquetRecordBatchStreamBuilder::new(reader).await.map_err(|e| damaged(root, key, &e))
+    reader.open().await.map_err(|e| Error::parquet(root.spell(key), &e))
 }
 
-fn damaged(root: &TableRoot, key: &str, error: &parquet::errors::ParquetError) -> Error {
-    Error::parquet(root.spell(key), error)
-}
-
-/// Projects the columns whose dotted path `keep` accepts.
-fn project(builder: &Builder, keep: impl Fn(&str) -> bool) -> ProjectionMask {
-    let schema = builder.parquet_schema();
-    let leaves = (0..schema.num_columns()).filter(|i| keep(&schema.column(*i).path().string()));
+/// Projects the columns whose dotted path `keep` accepts, without those that are null throughout.
+fn project(part: &OpenParquet, keep: impl Fn(&str) -> bool) -> ProjectionMask {
+    let schema = part.metadata().file_metadata().schema_descr();
+    let wanted = |leaf: &usize| keep(&schema.column(*leaf).path().string());
+    let leaves = (0..schema.num_columns()).filter(wanted).filter(|leaf| valid_rows(part, *leaf) != Some(0));
     ProjectionMask::leaves(schema, leaves)
 }
 
-/// Reads `protocol`, `metaData` and `sidecar` of one Parquet part.
-pub(super) async fn actions(root: &TableRoot, key: &str, into: &mut Actions) -> Result<()> {
-    let builder = open(root, key).await?;
-    let mask =
-        project(&builder, |path| ["protocol.", "metaData.", "sidecar."].iter().any(|prefix| path.starts_with(prefix)));
-    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-    let mut stream = stream.map_err(|e| damaged(root, key, &e))?;
-    while let Some(batch) = stream.try_next().await.map_err(|e| damaged(root, key, &e))? {
-        let rows = |name: &str| {
-            let column = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
-            column.into_iter().flat_map(|c| (0..c.len()).filter(|i| c.is_valid(*i)).map(move |i| (c, i)))
-        };
-        for (column, row) in rows("protocol") {
-            let int = |name| integer(column, name, row).and_then(|n| i32::try_from(n).ok());
-            let (Some(reader), Some(writer)) = (int("minReaderVersion"), int("minWriterVersion")) else { continue };
-            into.protocol = Some(Protocol {
-                min_reader_version: reader,
-                min_writer_version: writer,
-                reader_features: strings(column, "readerFeatures", row),
-                writer_features: strings(column, "writerFeatures", row),
-            });
+/// In how many rows a column that does not repeat is not null, as far as the footer says.
+fn valid_rows(part: &OpenParquet, leaf: usize) -> Option<u64> {
+    let repeats = part.metadata().file_metadata().schema_descr().column(leaf).max_rep_level() > 0;
+    let groups = part.metadata().row_groups().iter().filter(|_| !repeats).map(|group| {
+        let nulls = group.column(leaf).statistics().and_then(|s| s.null_count_opt())?;
+        u64::try_from(group.num_rows()).ok()?.checked_sub(nulls)
+    });
+    let valid: Option<u64> = groups.sum();
+    valid.filter(|_| !repeats)
+}
+
+/// The leaf with this dotted path.
+fn leaf(part: &OpenParquet, path: &str) -> Option<usize> {
+    let schema = part.metadata().file_metadata().schema_descr();
+    (0..schema.num_columns()).find(|i| schema.column(*i).path().string() == path)
+}
+
+/// Starts to decode the columns of `mask`.
+fn decoder(
+    part: &OpenParquet,
+    pages: &ParquetPages,
+    mask: &ProjectionMask,
+    rows: usize,
+    selection: Option<RowSelection>,
+) -> Result<ParquetRecordBatchReader, ParquetError> {
+    // Types come from the Parquet schema alone: a writer's own Arrow schema may ask for views or dictionaries.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(part.metadata()), options)?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages.clone(), metadata);
+    let builder = builder.with_projection(mask.clone()).with_batch_size(rows);
+    match selection {
+        Some(selection) => builder.with_row_selection(selection).build(),
+        None => builder.build(),
+    }
+}
+
+/// Decodes the columns of `mask` on a thread that may wait, a batch ahead of the reader.
+fn batches(part: &OpenParquet, mask: ProjectionMask, rows: usize, requests: Requests) -> Result<Batches, ParquetError> {
+    let pages = part.pages(&mask, requests)?;
+    let (part, (sender, receiver)) = (part.clone(), mpsc::channel(1));
+    tokio::task::spawn_blocking(move || {
+        let failed = (|| {
+            for batch in decoder(&part, &pages, &mask, rows, None)? {
+                let batch = batch.map_err(|e| ParquetError::ArrowError(e.to_string()))?;
+                if sender.blocking_send(Ok(batch)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        })();
+        if let Err(error) = failed {
+            // Nobody is told when nobody reads.
+            drop(sender.blocking_send(Err(pages.error(error))));
         }
-        for (column, row) in rows("metaData") {
-            let text = |name| string(column, name, row).map(str::to_owned);
-            let Some(schema_string) = text("schemaString") else { continue };
-            let format = column.column_by_name("format").and_then(|c| c.as_struct_opt());
-            into.metadata = Some(Metadata {
-                id: text("id").unwrap_or_default(),
-                name: text("name"),
-                description: text("description"),
-                format: format.and_then(|f| string(f, "provider", row)).map(|p| Format { provider: p.to_owned() }),
-                schema_string,
-                partition_columns: strings(column, "partitionColumns", row),
-                configuration: Some(
-                    pairs(column, "configuration", row)
-                        .into_iter()
-                        .map(|(k, v)| (k.into_owned(), v.map(Cow::into_owned)))
-                        .collect(),
-                ),
-                created_time: integer(column, "createdTime", row),
-            });
-        }
-        for (column, row) in rows("sidecar") {
-            if let Some(path) = string(column, "path", row) {
-                into.sidecars.push(Sidecar { path: path.to_owned() });
+    });
+    Ok(stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|batch| (batch, receiver))).boxed())
+}
+
+/// Reads `protocol`, `metaData` and `sidecar` of one Parquet part: first in which rows they are, then those rows.
+pub(super) async fn actions(root: &TableRoot, key: &str, part: &OpenParquet, into: &mut Actions) -> Result<()> {
+    let damaged = |e: &ParquetError| Error::parquet(root.spell(key), e);
+    // Columns that every one of these actions has.
+    let witnesses = ["protocol.minReaderVersion", "metaData.schemaString", "sidecar.path"];
+    let expected = |path: &str| leaf(part, path).map_or(Some(0), |leaf| valid_rows(part, leaf));
+    let expected = witnesses.map(|path| (path, expected(path)));
+    let groups: Vec<_> = expected.iter().filter(|(_, rows)| *rows != Some(0)).map(|(path, _)| *path).collect();
+    let most = expected.iter().try_fold(0_u64, |sum, (_, rows)| sum.checked_add((*rows)?));
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let narrow = project(part, |path| groups.contains(&path));
+    let whole = project(part, |path| {
+        groups.iter().any(|group| path.split('.').next().is_some_and(|first| Some(first) == group.split('.').next()))
+    });
+    let pages = part.pages(&whole, Requests::AtMost(REFERENCE_REQUESTS)).map_err(|e| damaged(&e))?;
+    let part = part.clone();
+    let read = move || -> Result<Vec<RecordBatch>, ParquetError> {
+        let failed = |e: ParquetError| pages.error(e);
+        let arrow = |e: ArrowError| failed(ParquetError::ArrowError(e.to_string()));
+        let (mut found, mut begin) = (Vec::new(), 0);
+        for batch in decoder(&part, &pages, &narrow, NARROW_ROWS, None).map_err(failed)? {
+            let batch = batch.map_err(arrow)?;
+            let valid = |row: &usize| batch.columns().iter().any(|column| column.is_valid(*row));
+            found.extend((0..batch.num_rows()).filter(valid).map(|row| begin + row..begin + row + 1));
+            begin += batch.num_rows();
+            if most.is_some_and(|most| found.len() as u64 >= most) {
+                break;
             }
         }
+        let rows = part.metadata().row_groups().iter().map(|g| usize::try_from(g.num_rows()).unwrap_or(0)).sum();
+        let selection = RowSelection::from_consecutive_ranges(found.into_iter(), rows);
+        let batches = decoder(&part, &pages, &whole, BATCH_ROWS, Some(selection)).map_err(failed)?;
+        batches.map(|batch| batch.map_err(arrow)).collect()
+    };
+    let batches = tokio::task::spawn_blocking(read).await.map_err(|e| Error::malformed("checkpoint", e.to_string()))?;
+    for batch in batches.map_err(|e| damaged(&e))? {
+        add_actions(&batch, into);
     }
     Ok(())
 }
 
+fn add_actions(batch: &RecordBatch, into: &mut Actions) {
+    let rows = |name: &str| {
+        let column = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
+        column.into_iter().flat_map(|c| (0..c.len()).filter(|i| c.is_valid(*i)).map(move |i| (c, i)))
+    };
+    for (column, row) in rows("protocol") {
+        let int = |name| integer(column, name, row).and_then(|n| i32::try_from(n).ok());
+        let (Some(reader), Some(writer)) = (int("minReaderVersion"), int("minWriterVersion")) else { continue };
+        into.protocol = Some(Protocol {
+            min_reader_version: reader,
+            min_writer_version: writer,
+            reader_features: strings(column, "readerFeatures", row),
+            writer_features: strings(column, "writerFeatures", row),
+        });
+    }
+    for (column, row) in rows("metaData") {
+        let text = |name| string(column, name, row).map(str::to_owned);
+        let Some(schema_string) = text("schemaString") else { continue };
+        let format = column.column_by_name("format").and_then(|c| c.as_struct_opt());
+        into.metadata = Some(Metadata {
+            id: text("id").unwrap_or_default(),
+            name: text("name"),
+            description: text("description"),
+            format: format.and_then(|f| string(f, "provider", row)).map(|p| Format { provider: p.to_owned() }),
+            schema_string,
+            partition_columns: strings(column, "partitionColumns", row),
+            configuration: Some(
+                pairs(column, "configuration", row)
+                    .into_iter()
+                    .map(|(k, v)| (k.into_owned(), v.map(Cow::into_owned)))
+                    .collect(),
+            ),
+            created_time: integer(column, "createdTime", row),
+        });
+    }
+    for (column, row) in rows("sidecar") {
+        if let Some(path) = string(column, "path", row) {
+            into.sidecars.push(Sidecar { path: path.to_owned() });
+        }
+    }
+}
+
 /// Streams batches of the `add` actions of one Parquet file; the flag says whether only typed statistics exist.
-pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(ParquetRecordBatchStream<ParquetObject>, bool)> {
-    let builder = open(root, key).await?;
-    let typed_only = !has_json_stats(&builder);
-    let mask = project(&builder, |path| {
+pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(Batches, bool)> {
+    let part = open(root, key).await?;
+    let typed_only = leaf(&part, "add.stats").is_none_or(|leaf| valid_rows(&part, leaf) == Some(0));
+    let mask = project(&part, |path| {
         let Some(path) = path.strip_prefix("add.") else { return false };
         let (first, _) = path.split_once('.').unwrap_or((path, ""));
         match first {
@@ -108,41 +211,42 @@ pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(ParquetRecordBa
             _ => false,
         }
     });
-    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-    Ok((stream.map_err(|e| damaged(root, key, &e))?, typed_only))
+    let batches = batches(&part, mask, BATCH_ROWS, Requests::AsNeeded);
+    Ok((batches.map_err(|e| Error::parquet(root.spell(key), &e))?, typed_only))
 }
 
 /// Streams batches of the columns that identify the logical files of one Parquet file.
-pub(super) async fn references(root: &TableRoot, key: &str) -> Result<ParquetRecordBatchStream<ParquetObject>> {
-    let builder = open(root, key).await?;
-    let mask = project(&builder, |path| path == "add.path" || path.starts_with("add.deletionVector."));
-    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-    stream.map_err(|e| damaged(root, key, &e))
+pub(super) fn references(part: &OpenParquet) -> Result<Batches, ParquetError> {
+    let mask = project(part, |path| path == "add.path" || path.starts_with("add.deletionVector."));
+    batches(part, mask, NARROW_ROWS, Requests::AtMost(REFERENCE_REQUESTS))
 }
 
-/// Visits the logical files of a batch of [`references`].
+/// Visits the logical files of a batch of [`references`] whose path `may_matter`.
 pub(super) fn each_reference(
     batch: &RecordBatch,
+    may_matter: impl Fn(&str) -> bool,
     mut visit: impl FnMut(&str, Option<&VectorDescriptor<'_>>) -> Result<()>,
 ) -> Result<()> {
     let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(()) };
     let paths = add.column_by_name("path").and_then(|c| c.as_string_opt::<i32>());
     for row in (0..add.len()).filter(|row| add.is_valid(*row)) {
-        let Some(path) = paths.filter(|paths| paths.is_valid(row)) else { continue };
-        visit(path.value(row), vector(add, row).as_ref())?;
+        let Some(path) = paths.filter(|paths| paths.is_valid(row)).map(|paths| paths.value(row)) else { continue };
+        if may_matter(path) {
+            visit(path, vector(add, row).as_ref())?;
+        }
     }
     Ok(())
 }
 
 /// Streams batches of the tombstones of one Parquet file.
-pub(super) async fn removes(root: &TableRoot, key: &str) -> Result<ParquetRecordBatchStream<ParquetObject>> {
-    let builder = open(root, key).await?;
-    let mask = project(&builder, |path| {
+pub(super) async fn removes(root: &TableRoot, key: &str) -> Result<Batches> {
+    let part = open(root, key).await?;
+    let mask = project(&part, |path| {
         ["remove.path", "remove.deletionTimestamp", "remove.dataChange", "remove.size"].contains(&path)
             || path.starts_with("remove.deletionVector.")
     });
-    let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-    stream.map_err(|e| damaged(root, key, &e))
+    let batches = batches(&part, mask, NARROW_ROWS, Requests::AsNeeded);
+    batches.map_err(|e| Error::parquet(root.spell(key), &e))
 }
 
 /// Visits the tombstones of a batch of [`removes`].
@@ -160,18 +264,6 @@ pub(super) fn each_remove(batch: &RecordBatch, mut visit: impl FnMut(&Remove<'_>
         })?;
     }
     Ok(())
-}
-
-/// Whether `add.stats` exists and is not null throughout.
-fn has_json_stats(builder: &Builder) -> bool {
-    let schema = builder.parquet_schema();
-    let Some(index) = (0..schema.num_columns()).find(|i| schema.column(*i).path().string() == "add.stats") else {
-        return false;
-    };
-    builder.metadata().row_groups().iter().any(|group| {
-        let nulls = group.column(index).statistics().and_then(|s| s.null_count_opt());
-        nulls.is_none_or(|nulls| i64::try_from(nulls) != Ok(group.num_rows()))
-    })
 }
 
 /// Decodes the live files of a batch: those about which no newer action has decided.

@@ -6,7 +6,7 @@
 
 use super::LOG;
 use crate::sync::{Error, Listed, Result, TableRoot};
-use hoglake_model::table::TableFormat;
+use hoglake_model::table::{FilePath, TableFormat};
 use std::collections::BTreeMap;
 
 /// What it takes to rebuild one version.
@@ -25,23 +25,37 @@ pub(super) struct Segment {
 pub(super) struct Compaction {
     pub begin: i64,
     pub end: i64,
+    pub object: LogObject,
+}
+
+/// An object of the log.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LogObject {
     pub key: String,
+    pub size: u64,
+}
+
+impl LogObject {
+    /// An object of which only the key is known.
+    pub async fn open(root: &TableRoot, key: &str) -> Result<Self> {
+        Ok(Self { key: key.to_owned(), size: root.size(&FilePath::Under(key.into())).await? })
+    }
 }
 
 /// A file to replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LogFile {
-    /// The key of one commit.
-    Commit(String),
-    /// A compaction, and the keys of the commits that it stands for, newest first.
-    Compacted(String, Vec<String>),
+    /// One commit.
+    Commit(LogObject),
+    /// A compaction, and the commits that it stands for, newest first.
+    Compacted(LogObject, Vec<LogObject>),
 }
 
 /// `n.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommitFile {
     pub version: i64,
-    pub key: String,
+    pub object: LogObject,
     pub modified_ms: i64,
 }
 
@@ -85,11 +99,14 @@ impl Listing {
         let (version, rest) = (number(name.get(..20)?)?, name.get(20..)?);
         let one = |key: &str| Checkpoint { version, parts: vec![key.to_owned()], modified_ms: object.modified_ms };
         if rest == ".json" {
-            let commit = CommitFile { version, key: object.key, modified_ms: object.modified_ms };
+            let modified_ms = object.modified_ms;
+            let object = LogObject { key: object.key, size: object.size };
+            let commit = CommitFile { version, object, modified_ms };
             self.commits.insert(version, commit);
         } else if let Some(end) = rest.strip_suffix(".compacted.json").and_then(|r| r.strip_prefix('.')) {
             let end = number(end).filter(|end| *end > version)?;
-            self.compactions.push(Compaction { begin: version, end, key: object.key });
+            let object = LogObject { key: object.key, size: object.size };
+            self.compactions.push(Compaction { begin: version, end, object });
         } else if let Some(kind) = rest.strip_prefix(".checkpoint.") {
             if kind == "parquet" {
                 self.checkpoints.entry(version).or_default().push(one(&object.key));
@@ -196,13 +213,13 @@ impl Segment {
 
     /// As [`newest_first`](Self::newest_first), with the newest commit by itself: compactions do not say when it was made.
     pub fn newest_commit_first(&self) -> Vec<LogFile> {
-        let newest = self.commits.last().map(|c| LogFile::Commit(c.key.clone()));
+        let newest = self.commits.last().map(|c| LogFile::Commit(c.object.clone()));
         newest.into_iter().chain(self.until(self.version - 1)).collect()
     }
 
     /// The commits after the checkpoint, newest first.
     pub fn commit_keys(&self) -> Vec<String> {
-        self.commits.iter().rev().map(|c| c.key.clone()).collect()
+        self.commits.iter().rev().map(|c| c.object.key.clone()).collect()
     }
 
     fn until(&self, version: i64) -> Vec<LogFile> {
@@ -211,14 +228,14 @@ impl Segment {
         while let Some(next) = rest.pop_front() {
             let fits = |c: &&Compaction| c.begin == next.version && c.end <= version;
             match self.compactions.iter().filter(fits).max_by_key(|c| c.end) {
-                None => files.push(LogFile::Commit(next.key.clone())),
+                None => files.push(LogFile::Commit(next.object.clone())),
                 Some(compaction) => {
-                    let mut commits = vec![next.key.clone()];
+                    let mut commits = vec![next.object.clone()];
                     while rest.front().is_some_and(|c| c.version <= compaction.end) {
-                        commits.extend(rest.pop_front().map(|c| c.key.clone()));
+                        commits.extend(rest.pop_front().map(|c| c.object.clone()));
                     }
                     commits.reverse();
-                    files.push(LogFile::Compacted(compaction.key.clone(), commits));
+                    files.push(LogFile::Compacted(compaction.object.clone(), commits));
                 }
             }
         }
@@ -271,10 +288,11 @@ mod tests {
         names.push(name(2, ".checkpoint.parquet"));
         names.extend([compacted(0, 4), compacted(3, 5), compacted(3, 8), compacted(4, 9), compacted(3, 12)]);
         let listing = listing(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let commit = |version| LogFile::Commit(commit_key(version));
+        let object = |key| LogObject { key, size: 1 };
+        let commit = |version| LogFile::Commit(object(commit_key(version)));
         let compaction = |begin, end| {
-            let commits = (begin..=end).rev().map(commit_key).collect();
-            LogFile::Compacted(format!("{LOG}/{}", compacted(begin, end)), commits)
+            let commits = (begin..=end).rev().map(commit_key).map(object).collect();
+            LogFile::Compacted(object(format!("{LOG}/{}", compacted(begin, end))), commits)
         };
         let segment = listing.segment(9).unwrap();
         assert_eq!(segment.newest_first(), [commit(9), compaction(3, 8)]);

@@ -11,7 +11,7 @@ use hoglake_model::table::{DataFile, FilePath, Primitive, RowDeletes, TableState
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Turns actions into files of the model, under one version's schema.
 #[derive(Debug)]
@@ -136,19 +136,36 @@ fn is_absolute(path: &str) -> bool {
 /// The identity of a logical file, `(path, dvId)`, in 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    hashers: (RandomState, RandomState),
+    hasher: KeyHasher,
     seen: HashSet<u128>,
 }
 
-impl Keys {
+/// Makes the keys of one [`Keys`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeyHasher(RandomState, RandomState);
+
+impl KeyHasher {
     /// The key of a logical file.
     pub fn key(&self, uri: &str, vector: Option<&VectorDescriptor<'_>>) -> u128 {
         let path = decode(uri).unwrap_or(uri.into());
-        let path = path.as_ref();
         let dv = vector.map(|v| (v.storage_type.as_ref(), v.path_or_inline_dv.as_ref(), v.offset));
-        let high = u128::from(self.hashers.0.hash_one((path, dv)));
-        let low = u128::from(self.hashers.1.hash_one((path, dv)));
-        (high << 64) | low
+        self.of(&(path.as_ref(), dv))
+    }
+
+    fn of(&self, value: &impl Hash) -> u128 {
+        (u128::from(self.0.hash_one(value)) << 64) | u128::from(self.1.hash_one(value))
+    }
+}
+
+impl Keys {
+    /// What makes the keys, for other threads.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher.clone()
+    }
+
+    /// The key of a logical file.
+    pub fn key(&self, uri: &str, vector: Option<&VectorDescriptor<'_>>) -> u128 {
+        self.hasher.key(uri, vector)
     }
 
     /// Notes a key; false when something newer has already decided about it.
@@ -159,6 +176,45 @@ impl Keys {
     /// Whether something newer has decided about it.
     pub fn contains(&self, key: u128) -> bool {
         self.seen.contains(&key)
+    }
+}
+
+/// Paths in 16 bytes each.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Paths {
+    hasher: KeyHasher,
+    keys: HashSet<u128>,
+}
+
+impl Paths {
+    /// No paths, to be compared with others.
+    pub fn like(other: &Self) -> Self {
+        Self { hasher: other.hasher.clone(), keys: HashSet::new() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Adds the paths of another that is [`like`](Self::like) this one.
+    pub fn extend(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+    }
+
+    /// Adds a path; false when it was there.
+    pub fn insert(&mut self, path: &FilePath) -> bool {
+        self.keys.insert(self.hasher.of(path))
+    }
+
+    /// Takes a path out.
+    pub fn remove(&mut self, path: &FilePath) -> bool {
+        self.keys.remove(&self.hasher.of(path))
+    }
+
+    /// Whether a path is among them.
+    pub fn contains(&self, path: &FilePath) -> bool {
+        self.keys.contains(&self.hasher.of(path))
     }
 }
 

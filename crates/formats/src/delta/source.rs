@@ -6,36 +6,42 @@ mod snapshot;
 
 use super::action::{self, CommitInfo, Metadata, Protocol};
 use super::checkpoint::{self, Actions};
-use super::log::{self, Checkpoint, Listing, LogFile, Segment};
-use super::replay::{Decoder, Keys};
+use super::log::{self, Checkpoint, CommitFile, Listing, LogFile, LogObject, Segment};
+use super::log_reader::{Block, LogReader};
+use super::replay::{Decoder, Keys, Paths};
 use super::schema::Mapping;
 use super::{LOG, protocol};
 use crate::deletion_vector::DeletionVector;
-use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
-use bytes::Bytes;
+use crate::sync::{BoxFuture, Changes, Error, OpenParquet, Result, Snapshot, Source, TableRoot};
 use changes::Replay;
 use futures::{StreamExt, TryStreamExt};
 use hoglake_model::table::{
     DataFile, RowDeletes, TableFormat, TableState, VectorContainer, Version, VersionId, Watermark,
 };
+use liveness::Unannounced;
 use snapshot::SnapshotReader;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, mpsc};
 
 /// Batches decoded ahead of the reader.
-const AHEAD: usize = 4;
+const AHEAD: usize = 2;
 
-/// Commit files kept between planning and replay, in bytes.
-const KEPT_BYTES: usize = 32 << 20;
+/// A larger commit is not replayed, since a change is held in memory as a whole: all files are compared instead.
+const REPLAYED_BYTES: u64 = 64 << 20;
+
+/// Parts of a checkpoint whose footers are kept.
+const OPEN_PARTS: usize = 16;
 
 /// A Delta table that is read.
 ///
 /// # Memory
-/// A row group of a checkpoint or a commit file at a time, and 16 bytes per file action after the checkpoint.
+/// A few pages of a checkpoint or blocks of a commit file at a time, and 16 bytes per file action after the checkpoint; the
+/// files of one commit when commits are replayed.
 #[derive(Debug)]
 pub struct DeltaSource {
     root: TableRoot,
+    log: Arc<LogReader>,
     /// A listing that somebody else has made.
     listed: Mutex<Option<(Segment, Listing)>>,
     head: OnceCell<Head>,
@@ -71,18 +77,39 @@ pub(super) async fn define(
     root: &TableRoot,
     segment: &Segment,
 ) -> Result<(Definition, Option<CommitInfo>, Vec<String>)> {
-    let header = newest_header(root, segment.newest_commit_first()).await?;
-    let mut actions = Actions::default();
-    if let Some(found) = &segment.checkpoint {
-        actions = read_actions(root, found).await?;
-    }
+    let log = Arc::new(LogReader::new(root.clone()));
+    let (definition, info, checkpoint) = define_with(root, &log, segment).await?;
+    Ok((definition, info, checkpoint.sidecars()))
+}
+
+async fn define_with(
+    root: &TableRoot,
+    log: &Arc<LogReader>,
+    segment: &Segment,
+) -> Result<(Definition, Option<CommitInfo>, OpenCheckpoint)> {
+    let header = newest_header(log, segment.newest_commit_first());
+    let (header, open) = futures::future::try_join(header, open_checkpoint(root, segment)).await?;
+    let actions = open.actions.clone();
     let place = root.spell(&log::commit_key(segment.version));
     let missing = |what: &str| Error::malformed(&place, format!("the log holds no {what} action"));
     let protocol = header.protocol.or(actions.protocol).ok_or_else(|| missing("protocol"))?;
     protocol::check(&place, &protocol)?;
     let metadata = header.metadata.or(actions.metadata).ok_or_else(|| missing("metaData"))?;
-    let sidecars = actions.sidecars.iter().map(|s| sidecar_key(&s.path)).collect();
-    Ok((Definition { protocol, metadata }, header.info, sidecars))
+    Ok((Definition { protocol, metadata }, header.info, open))
+}
+
+/// A checkpoint whose parts are open: everything but its file actions is read.
+#[derive(Debug, Default)]
+pub(super) struct OpenCheckpoint {
+    pub actions: Actions,
+    /// Parquet parts by key, as far as they are few.
+    pub parts: HashMap<String, OpenParquet>,
+}
+
+impl OpenCheckpoint {
+    fn sidecars(&self) -> Vec<String> {
+        self.actions.sidecars.iter().map(|s| sidecar_key(&s.path)).collect()
+    }
 }
 
 #[derive(Debug)]
@@ -92,8 +119,8 @@ struct Head {
     protocol: Protocol,
     metadata: Metadata,
     mapping: Mapping,
-    /// The sidecars of the segment's checkpoint.
-    sidecars: Vec<String>,
+    /// The segment's checkpoint.
+    checkpoint: OpenCheckpoint,
     state: Arc<TableState>,
 }
 
@@ -110,12 +137,12 @@ struct Header {
 impl DeltaSource {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot) -> Self {
-        Self { root, listed: Mutex::default(), head: OnceCell::new() }
+        Self { log: Arc::new(LogReader::new(root.clone())), root, listed: Mutex::default(), head: OnceCell::new() }
     }
 
     /// The table at `root` in the version of a segment that is known already.
     pub(super) fn of_segment(root: TableRoot, segment: Segment, listing: Listing) -> Self {
-        Self { root, listed: Mutex::new(Some((segment, listing))), head: OnceCell::new() }
+        Self { listed: Mutex::new(Some((segment, listing))), ..Self::new(root) }
     }
 
     async fn loaded(&self) -> Result<&Head> {
@@ -128,14 +155,15 @@ impl DeltaSource {
             Some(listed) => listed,
             None => log::newest(&self.root).await?,
         };
-        let (Definition { protocol, metadata }, info, sidecars) = define(&self.root, &segment).await?;
+        let (definition, info, checkpoint) = define_with(&self.root, &self.log, &segment).await?;
+        let Definition { protocol, metadata } = definition;
         let place = self.root.spell(&log::commit_key(segment.version));
         let modified = segment.commits.last().map(|c| c.modified_ms);
         let modified = modified.or(segment.checkpoint.as_ref().map(|c| c.modified_ms)).unwrap_or_default();
         let version = version(segment.version, &metadata, info.as_ref(), modified);
         let root = self.root.location().to_string();
         let (state, mapping) = protocol::state(&place, root, version, &protocol, &metadata)?;
-        Ok(Head { segment, listing, protocol, metadata, mapping, sidecars, state: Arc::new(state) })
+        Ok(Head { segment, listing, protocol, metadata, mapping, checkpoint, state: Arc::new(state) })
     }
 
     fn decoder(&self, state: &TableState, mapping: Mapping) -> Arc<Decoder> {
@@ -166,44 +194,49 @@ impl DeltaSource {
                 None => return gone(format!("commit {version} is no longer in the log")),
             }
         }
-        // A schema that changed on the way has to be known as it was before; most backlogs change none.
-        let mut kept: HashMap<i64, Bytes> = HashMap::new();
-        let mut kept_bytes = 0;
-        let mut definition_changes = false;
-        let mut unannounced = HashSet::new();
-        {
-            let mut files = std::pin::pin!(self.root.get_all(replay.iter().map(|c| c.key.clone()).collect::<Vec<_>>()));
-            let mut versions = replay.iter();
-            while let Some((key, bytes)) = files.try_next().await? {
-                let place = self.root.spell(&key);
-                let header = read_header(&place, &bytes)?;
-                definition_changes |= header.protocol.is_some() || header.metadata.is_some();
-                liveness::note_unannounced(&self.root, &place, &bytes, &mut unannounced)?;
-                kept_bytes += bytes.len();
-                if let Some(commit) = versions.next()
-                    && kept_bytes <= KEPT_BYTES
-                {
-                    kept.insert(commit.version, bytes);
-                }
-            }
+        if let Some(large) = replay.iter().find(|commit| commit.object.size > REPLAYED_BYTES) {
+            let (version, mib) = (large.version, large.object.size >> 20);
+            return gone(format!("commit {version} is {mib} MiB large; comparing all files takes less memory"));
         }
+        // A schema that changed on the way has to be known as it was before; most backlogs change none.
+        let (definition_changes, unannounced) = self.survey(&replay).await?;
         let mut before = (head.protocol.clone(), head.metadata.clone());
-        let mut live = HashSet::new();
+        let mut live = Paths::default();
         if definition_changes || !unannounced.is_empty() {
             let Some(segment) = self.segment_of(since, head).await? else {
                 return gone(format!("the state of version {since} is no longer in the log"));
             };
+            let mut other = None;
+            let open = if segment.checkpoint == head.segment.checkpoint {
+                &head.checkpoint
+            } else {
+                other.insert(open_checkpoint(&self.root, &segment).await?)
+            };
             if definition_changes {
-                match self.definition_at(&segment).await? {
+                let header = newest_header(&self.log, segment.newest_first()).await?;
+                let protocol = header.protocol.or_else(|| open.actions.protocol.clone());
+                match protocol.zip(header.metadata.or_else(|| open.actions.metadata.clone())) {
                     Some(found) => before = found,
                     None => return gone(format!("the schema of version {since} is no longer in the log")),
                 }
             }
-            live = liveness::live(&self.root, &segment, &unannounced).await?;
+            live = liveness::live(&self.root, &self.log, &segment, open, &unannounced).await?;
         }
         let (protocol, metadata) = before;
-        let replay = Replay { source: self, commits: replay.into(), kept, protocol, metadata, live };
+        let replay = Replay { source: self, commits: replay.into(), protocol, metadata, live };
         Ok(Changes::Replay(futures::stream::try_unfold(replay, Replay::next).boxed()))
+    }
+
+    /// Whether commits change the schema or the protocol, and which paths they add without removing them.
+    async fn survey(&self, commits: &[CommitFile]) -> Result<(bool, Unannounced)> {
+        let (mut definition_changes, mut unannounced) = (false, Unannounced::default());
+        let mut blocks = std::pin::pin!(self.log.blocks(commits.iter().map(|c| c.object.clone()).collect()));
+        while let Some(block) = blocks.try_next().await? {
+            let header = read_header(&block)?;
+            definition_changes |= header.protocol.is_some() || header.metadata.is_some();
+            unannounced.note(&self.root, &block)?;
+        }
+        Ok((definition_changes, unannounced))
     }
 
     /// What it takes to rebuild an earlier version; `None` when the log no longer goes back.
@@ -212,19 +245,6 @@ impl DeltaSource {
             return Ok(head.listing.segment(version).ok());
         }
         Ok(Listing::read(&self.root, None).await?.segment(version).ok())
-    }
-
-    /// Protocol and metadata of a segment.
-    async fn definition_at(&self, segment: &Segment) -> Result<Option<(Protocol, Metadata)>> {
-        let mut header = newest_header(&self.root, segment.newest_first()).await?;
-        if let Some(found) =
-            segment.checkpoint.as_ref().filter(|_| header.protocol.is_none() || header.metadata.is_none())
-        {
-            let actions = read_actions(&self.root, found).await?;
-            header.protocol = header.protocol.or(actions.protocol);
-            header.metadata = header.metadata.or(actions.metadata);
-        }
-        Ok(header.protocol.zip(header.metadata))
     }
 }
 
@@ -243,11 +263,12 @@ impl Source for DeltaSource {
             let (sender, receiver) = mpsc::channel(AHEAD);
             let reader = SnapshotReader {
                 root: self.root.clone(),
+                log: Arc::clone(&self.log),
                 decoder: self.decoder(&head.state, head.mapping),
                 keys: Keys::default(),
                 sender,
             };
-            let (segment, sidecars) = (head.segment.clone(), head.sidecars.clone());
+            let (segment, sidecars) = (head.segment.clone(), head.checkpoint.sidecars());
             // Reading and decoding run beside the target's writing; dropping the stream ends them.
             tokio::spawn(reader.run(segment, sidecars));
             let files = futures::stream::unfold(receiver, |mut receiver| async {
@@ -306,27 +327,28 @@ fn sidecar_key(path: &str) -> String {
 }
 
 /// The newest protocol and metadata in log files given newest first, and the newest commit's information.
-async fn newest_header(root: &TableRoot, files: Vec<LogFile>) -> Result<Header> {
-    let read = files.into_iter().map(|file| async move {
-        let (key, commits) = match file {
-            LogFile::Commit(key) => (key, Vec::new()),
-            LogFile::Compacted(key, commits) => (key, commits),
-        };
-        let found = read_header(&root.spell(&key), &root.get(&key).await?)?;
-        if commits.is_empty() || !found.repeated {
-            return Ok::<_, Error>(found);
-        }
-        // Which of several is the newest only the commits tell.
-        let mut header = Header::default();
-        for key in commits {
-            header.or(read_header(&root.spell(&key), &root.get(&key).await?)?);
-        }
-        Ok(header)
+async fn newest_header(log: &Arc<LogReader>, files: Vec<LogFile>) -> Result<Header> {
+    let behind: Vec<_> =
+        files.iter().map(|file| if let LogFile::Compacted(_, c) = file { &c[..] } else { &[] }).collect();
+    let objects = files.iter().map(|file| match file {
+        LogFile::Commit(object) | LogFile::Compacted(object, _) => object.clone(),
     });
-    let mut header = Header::default();
-    let mut files = std::pin::pin!(futures::stream::iter(read).buffered(16));
-    while let Some(found) = files.try_next().await? {
-        header.or(found);
+    let (mut header, mut current) = (Header::default(), Header::default());
+    let mut blocks = std::pin::pin!(log.blocks(objects.collect()));
+    while let Some(block) = blocks.try_next().await? {
+        current.then(read_header(&block)?);
+        if !block.last {
+            continue;
+        }
+        let found = std::mem::take(&mut current);
+        match behind.get(block.file) {
+            // Which of several is the newest only the commits tell.
+            Some(commits) if found.repeated && !commits.is_empty() => {
+                let commits = commits.iter().cloned().map(LogFile::Commit).collect();
+                header.or(Box::pin(newest_header(log, commits)).await?);
+            }
+            _ => header.or(found),
+        }
         if header.protocol.is_some() && header.metadata.is_some() {
             break;
         }
@@ -335,6 +357,16 @@ async fn newest_header(root: &TableRoot, files: Vec<LogFile>) -> Result<Header> 
 }
 
 impl Header {
+    /// Takes in what follows in the same log file.
+    fn then(&mut self, later: Self) {
+        self.repeated |= later.repeated;
+        self.repeated |= later.protocol.is_some() && self.protocol.is_some();
+        self.repeated |= later.metadata.is_some() && self.metadata.is_some();
+        self.protocol = later.protocol.or(self.protocol.take());
+        self.metadata = later.metadata.or(self.metadata.take());
+        self.info = later.info.or(self.info.take());
+    }
+
     /// Fills in from something older.
     fn or(&mut self, older: Self) {
         self.protocol = self.protocol.take().or(older.protocol);
@@ -344,39 +376,56 @@ impl Header {
     }
 }
 
-/// Reads what a commit says besides its file actions, whose lines are skipped unparsed in the form that all writers have.
-fn read_header(place: &str, bytes: &[u8]) -> Result<Header> {
+/// Reads what a block says besides its file actions, whose lines are skipped unparsed in the form that all writers have.
+fn read_header(block: &Block) -> Result<Header> {
     let mut header = Header::default();
-    for (number, text) in action::lines(place, bytes)? {
+    for (number, text) in block.lines()? {
         let start = text.get(..16).unwrap_or(text);
         if start.starts_with("{\"add\"") || start.starts_with("{\"remove\"") || start.starts_with("{\"cdc\"") {
             continue;
         }
-        let line = action::parse(place, number, text)?;
-        header.repeated |= line.protocol.is_some() && header.protocol.is_some();
-        header.repeated |= line.metadata.is_some() && header.metadata.is_some();
-        header.protocol = line.protocol.or(header.protocol);
-        header.metadata = line.metadata.or(header.metadata);
-        header.info = line.commit_info.or(header.info);
+        let line = action::parse(&block.place, number, text)?;
+        header.then(Header {
+            protocol: line.protocol,
+            metadata: line.metadata,
+            info: line.commit_info,
+            repeated: false,
+        });
     }
     Ok(header)
 }
 
-async fn read_actions(root: &TableRoot, found: &Checkpoint) -> Result<Actions> {
+/// Opens the checkpoint of a segment, if it has one.
+async fn open_checkpoint(root: &TableRoot, segment: &Segment) -> Result<OpenCheckpoint> {
+    let mut open = OpenCheckpoint::default();
+    let Some(Checkpoint { parts, .. }) = &segment.checkpoint else { return Ok(open) };
+    let opened: Vec<_> = parts.iter().map(|part| open_part(root.clone(), part.clone())).collect();
+    let mut opened = std::pin::pin!(futures::stream::iter(opened).buffered(4));
+    while let Some((part, actions, file)) = opened.try_next().await? {
+        open.actions.protocol = actions.protocol.or(open.actions.protocol);
+        open.actions.metadata = actions.metadata.or(open.actions.metadata);
+        open.actions.sidecars.extend(actions.sidecars);
+        open.parts.extend(file.filter(|_| parts.len() <= OPEN_PARTS).map(|file| (part, file)));
+    }
+    Ok(open)
+}
+
+async fn open_part(root: TableRoot, part: String) -> Result<(String, Actions, Option<OpenParquet>)> {
     let mut actions = Actions::default();
-    for part in &found.parts {
-        if part.ends_with(".json") {
-            let bytes = root.get(part).await?;
-            let place = root.spell(part);
-            for (number, text) in action::lines(&place, &bytes)? {
-                let line = action::parse(&place, number, text)?;
-                actions.protocol = line.protocol.or(actions.protocol);
-                actions.metadata = line.metadata.or(actions.metadata);
-                actions.sidecars.extend(line.sidecar);
-            }
-        } else {
-            checkpoint::actions(root, part, &mut actions).await?;
+    if !part.ends_with(".json") {
+        let opened = checkpoint::open(&root, &part).await?;
+        checkpoint::actions(&root, &part, &opened, &mut actions).await?;
+        return Ok((part, actions, Some(opened)));
+    }
+    let object = LogObject::open(&root, &part).await?;
+    let mut blocks = std::pin::pin!(Arc::new(LogReader::new(root)).blocks(vec![object]));
+    while let Some(block) = blocks.try_next().await? {
+        for (number, text) in block.lines()? {
+            let line = action::parse(&block.place, number, text)?;
+            actions.protocol = line.protocol.or(actions.protocol);
+            actions.metadata = line.metadata.or(actions.metadata);
+            actions.sidecars.extend(line.sidecar);
         }
     }
-    Ok(actions)
+    Ok((part, actions, None))
 }

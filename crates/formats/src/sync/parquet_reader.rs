@@ -1,14 +1,16 @@
 //! Ranged reads of a Parquet file in an object store.
 
+use super::OpenParquet;
 use crate::footer;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ParquetMetaData;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,15 +43,18 @@ impl AsyncFileReader for ParquetObject {
         &'a mut self,
         _options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
-        Box::pin(async move { Ok(Arc::new(self.footer().await?)) })
+        Box::pin(async move { Ok(self.clone().open().await?.metadata) })
     }
 }
 
 impl ParquetObject {
-    /// The footer, with the shape of its schema checked before a recursive decoder sees it.
-    async fn footer(&self) -> Result<ParquetMetaData> {
+    /// Reads the footer, the shape of its schema checked before a recursive decoder sees it.
+    ///
+    /// # Errors
+    /// The store's, and for what is no Parquet file.
+    pub async fn open(self) -> Result<OpenParquet> {
         let malformed = |what: String| ParquetError::General(format!("{}: {what}", self.path));
-        let (tail, size) = self.tail().await?;
+        let (tail, size, file) = self.tail().await?;
         let Some((body, [a, b, c, d, b'P', b'A', b'R', b'1'])) = tail.split_last_chunk::<8>() else {
             return Err(malformed("it does not end like a Parquet file".to_owned()));
         };
@@ -61,17 +66,25 @@ impl ParquetObject {
             Some(at) => tail.slice(at..body.len()),
             None => self.store.get_range(&self.path, size - 8 - length..size - 8).await.map_err(external)?,
         };
-        footer::decode(&bytes).map_err(malformed)
+        let metadata = Arc::new(footer::decode(&bytes).map_err(malformed)?);
+        Ok(OpenParquet { object: self, metadata, file, size })
     }
 
-    /// The last bytes of the object and its size, in one request where the store reads suffixes.
-    async fn tail(&self) -> Result<(Bytes, u64)> {
+    /// The last bytes of the object and its size, in one request where the store reads suffixes; the file itself where it
+    /// is local.
+    async fn tail(&self) -> Result<(Bytes, u64, Option<Arc<File>>)> {
         if self.size.is_none() {
             let options = GetOptions { range: Some(GetRange::Suffix(FOOTER_BYTES)), ..GetOptions::default() };
             match self.store.get_opts(&self.path, options).await {
-                Ok(response) => {
+                Ok(mut response) => {
                     let size = response.meta.size;
-                    return Ok((response.bytes().await.map_err(external)?, size));
+                    let mut file = None;
+                    if let GetResultPayload::File(opened, path) = response.payload {
+                        let kept = opened.try_clone().map_err(|e| ParquetError::External(Box::new(e)))?;
+                        file = Some(Arc::new(kept));
+                        response.payload = GetResultPayload::File(opened, path);
+                    }
+                    return Ok((response.bytes().await.map_err(external)?, size, file));
                 }
                 Err(object_store::Error::NotSupported { .. }) => {}
                 Err(error) => return Err(external(error)),
@@ -82,6 +95,6 @@ impl ParquetObject {
             None => self.store.head(&self.path).await.map_err(external)?.size,
         };
         let begin = size.saturating_sub(FOOTER_BYTES);
-        Ok((self.store.get_range(&self.path, begin..size).await.map_err(external)?, size))
+        Ok((self.store.get_range(&self.path, begin..size).await.map_err(external)?, size, None))
     }
 }

@@ -8,20 +8,20 @@ use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, Ice
 use hoglake_formats::sync::{Mode, Options, Plan, Report, Result, TableRoot, Target, sync};
 use std::path::Path;
 
-async fn to_iceberg(root: TableRoot, mode: Mode) -> Result<Report> {
+pub async fn to_iceberg(root: TableRoot, mode: Mode) -> Result<Report> {
     let source = DeltaSource::new(root.clone());
     let mut target = IcebergTarget::new(root, IcebergTargetOptions::default());
     sync(&source, &mut target, &Options { mode, ..Options::default() }).await
 }
 
 /// A Delta log in the making; its data files are named, not there.
-struct Log<'a> {
-    table: &'a Path,
-    version: u64,
+pub struct Log<'a> {
+    pub table: &'a Path,
+    pub version: u64,
 }
 
 impl<'a> Log<'a> {
-    fn new(table: &'a Path) -> Self {
+    pub fn new(table: &'a Path) -> Self {
         std::fs::create_dir_all(table.join("_delta_log")).unwrap();
         let mut log = Self { table, version: 0 };
         let schema = r#"{\"type\":\"struct\",\"fields\":[{\"name\":\"id\",\"type\":\"long\",\"nullable\":true,\"metadata\":{}}]}"#;
@@ -32,25 +32,25 @@ impl<'a> Log<'a> {
         log
     }
 
-    fn commit(&mut self, lines: &[String]) {
+    pub fn commit(&mut self, lines: &[String]) {
         let path = self.table.join(format!("_delta_log/{:020}.json", self.version));
         std::fs::write(path, lines.join("\n")).unwrap();
         self.version += 1;
     }
 
-    fn add(name: &str) -> String {
+    pub fn add(name: &str) -> String {
         format!(
             r#"{{"add":{{"path":"{name}.parquet","partitionValues":{{}},"size":10,"modificationTime":1,"dataChange":true,"stats":"{{\"numRecords\":5,\"minValues\":{{\"id\":1}},\"maxValues\":{{\"id\":9}},\"nullCount\":{{\"id\":0}}}}"}}}}"#
         )
     }
 
-    fn remove(name: &str) -> String {
+    pub fn remove(name: &str) -> String {
         format!(r#"{{"remove":{{"path":"{name}.parquet","deletionTimestamp":1,"dataChange":true}}}}"#)
     }
 }
 
 /// The live files that the Iceberg table has, by name.
-async fn live(table: &Path) -> Vec<String> {
+pub async fn live(table: &Path) -> Vec<String> {
     let source = IcebergSource::new(plain(table), IcebergOptions::default());
     let (_, files) = crate::corpus::live(&source).await.unwrap();
     files.keys().map(|path| path.as_str().trim_end_matches(".parquet").to_owned()).collect()

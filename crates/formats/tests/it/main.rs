@@ -14,6 +14,7 @@ mod hudi_target;
 mod iceberg_source;
 mod judged;
 mod judges;
+mod large_logs;
 mod pairs;
 mod parquet_directory;
 mod puffin;

@@ -8,8 +8,8 @@ use hoglake_model::Location;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, UploadPart,
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -89,7 +89,19 @@ impl ObjectStore for Watched {
     }
     async fn get_opts(&self, at: &ObjectPath, o: GetOptions) -> Result<GetResult> {
         self.read()?;
-        self.inner.get_opts(at, o).await
+        let mut found = self.inner.get_opts(at, o).await?;
+        // As from afar: nobody gets hold of the file.
+        let nothing = GetResultPayload::Stream(futures::stream::empty().boxed());
+        let local = GetResult {
+            payload: std::mem::replace(&mut found.payload, nothing),
+            meta: found.meta.clone(),
+            range: found.range.clone(),
+            attributes: found.attributes.clone(),
+            extensions: found.extensions.clone(),
+        };
+        let bytes = local.bytes().await;
+        found.payload = GetResultPayload::Stream(futures::stream::once(async { bytes }).boxed());
+        Ok(found)
     }
     async fn get_ranges(&self, at: &ObjectPath, r: &[std::ops::Range<u64>]) -> Result<Vec<Bytes>> {
         self.read()?;

@@ -3,34 +3,29 @@
 use super::super::action::{self, Line, Metadata, Protocol};
 use super::super::log::CommitFile;
 use super::super::protocol;
-use super::super::replay::{Decoder, path};
+use super::super::replay::{Decoder, Paths, path};
 use super::super::stats::Scratch;
 use super::{DeltaSource, Header, version};
 use crate::sync::{Error, Result, TableRoot};
-use bytes::Bytes;
-use hoglake_model::table::{Change, FileDelta, FilePath, Operation, RemovedFile};
-use std::collections::{HashMap, HashSet, VecDeque};
+use hoglake_model::table::{Change, FileDelta, Operation, RemovedFile};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The commits after a watermark, one after another.
 pub(super) struct Replay<'a> {
     pub source: &'a DeltaSource,
     pub commits: VecDeque<CommitFile>,
-    pub kept: HashMap<i64, Bytes>,
     pub protocol: Protocol,
     pub metadata: Metadata,
     /// Paths that are live before the next commit, as far as one of the commits adds them without removing them.
-    pub live: HashSet<FilePath>,
+    pub live: Paths,
 }
 
 impl Replay<'_> {
     pub async fn next(mut self) -> Result<Option<(Change, Self)>> {
         let Some(commit) = self.commits.pop_front() else { return Ok(None) };
-        let bytes = match self.kept.remove(&commit.version) {
-            Some(bytes) => bytes,
-            None => self.source.root.get(&commit.key).await?,
-        };
-        let place = self.source.root.spell(&commit.key);
+        let bytes = self.source.log.whole(&commit.object).await?;
+        let place = self.source.root.spell(&commit.object.key);
         let mut header = Header::default();
         let mut lines = Vec::new();
         for (number, text) in action::lines(&place, &bytes)? {
@@ -65,7 +60,7 @@ fn classify(
     decoder: &Decoder,
     place: &str,
     lines: &[Line<'_>],
-    live: &mut HashSet<FilePath>,
+    live: &mut Paths,
 ) -> Result<(FileDelta, Operation)> {
     let mut removed = HashMap::new();
     let mut data_change = false;
@@ -75,10 +70,10 @@ fn classify(
     }
     let mut files = FileDelta::default();
     let mut scratch = Scratch::default();
-    let mut added = HashSet::new();
+    let mut added = Paths::like(live);
     for add in lines.iter().filter_map(|l| l.add.as_ref()) {
         let file = decoder.file(place, add, &mut scratch, None)?;
-        if !added.insert(file.path.clone()) {
+        if !added.insert(&file.path) {
             return Err(Error::malformed(place, format!("{} is added twice in one commit", add.path)));
         }
         data_change |= add.data_change;

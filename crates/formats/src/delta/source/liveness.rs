@@ -5,182 +5,239 @@
 
 use super::super::action::{self, VectorDescriptor};
 use super::super::checkpoint;
-use super::super::log::{LogFile, Segment};
-use super::super::replay::{Keys, path};
-use super::{read_actions, sidecar_key};
+use super::super::log::{LogObject, Segment};
+use super::super::log_reader::{Block, LogReader};
+use super::super::replay::{Keys, Paths, path};
+use super::{OpenCheckpoint, sidecar_key};
 use crate::sync::{Error, Result, TableRoot};
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use hoglake_model::table::FilePath;
-use memchr::memmem;
+use memchr::{memchr, memmem, memrchr};
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
-use std::borrow::Cow;
 use std::collections::HashSet;
-
-/// Log files read ahead.
-const AHEAD: usize = 16;
+use std::sync::Arc;
 
 /// More names than this are looked for by parsing, not by searching.
 const SEARCHED: usize = 8;
 
-/// A line of which only the identity of the logical file is wanted.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    add: Option<Reference<'a>>,
-    #[serde(borrow)]
-    remove: Option<Reference<'a>>,
+/// The paths that commits add without removing them.
+#[derive(Debug, Default)]
+pub(super) struct Unannounced {
+    paths: Paths,
+    /// Last components of the paths.
+    names: Names,
+    /// Those of the commit that is being read.
+    added: Vec<FilePath>,
+    removed: HashSet<FilePath>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Reference<'a> {
-    #[serde(borrow)]
-    path: Cow<'a, str>,
-    #[serde(borrow)]
-    deletion_vector: Option<VectorDescriptor<'a>>,
-}
-
-fn references<'a>(place: &str, bytes: &'a [u8], mut visit: impl FnMut(Line<'a>) -> Result<()>) -> Result<()> {
-    for (number, text) in action::lines(place, bytes)? {
-        let line = serde_json::from_str(text).map_err(|e| action::malformed(place, number, &e.to_string()))?;
-        visit(line)?;
+impl Unannounced {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
     }
-    Ok(())
-}
 
-/// Notes the paths that a commit adds without removing them.
-pub(super) fn note_unannounced(
-    root: &TableRoot,
-    place: &str,
-    bytes: &[u8],
-    into: &mut HashSet<FilePath>,
-) -> Result<()> {
-    let (mut added, mut removed) = (Vec::new(), HashSet::new());
-    references(place, bytes, |line| {
-        added.extend(line.add.map(|add| path(root, place, &add.path)).transpose()?);
-        removed.extend(line.remove.map(|remove| path(root, place, &remove.path)).transpose()?);
+    /// Takes in a block of a commit.
+    pub fn note(&mut self, root: &TableRoot, block: &Block) -> Result<()> {
+        let place = &block.place;
+        for (number, text) in block.lines()? {
+            let line: action::References<'_> = action::parse_as(place, number, text)?;
+            self.added.extend(line.add.map(|add| path(root, place, &add.path)).transpose()?);
+            self.removed.extend(line.remove.map(|remove| path(root, place, &remove.path)).transpose()?);
+        }
+        if block.last {
+            let removed = std::mem::take(&mut self.removed);
+            for path in self.added.drain(..).filter(|path| !removed.contains(path)) {
+                self.paths.insert(&path);
+                self.names.insert(path.as_str().rsplit('/').next().unwrap_or_default());
+            }
+        }
         Ok(())
-    })?;
-    into.extend(added.into_iter().filter(|path| !removed.contains(path)));
-    Ok(())
+    }
 }
 
-/// The paths among `wanted` that are live in the version of `segment`.
+/// The paths among `wanted` that are live in the version of `segment`, whose checkpoint is `open`.
 ///
 /// # Memory
-/// The few log files that are read ahead, then a batch of a checkpoint at a time.
-pub(super) async fn live(root: &TableRoot, segment: &Segment, wanted: &HashSet<FilePath>) -> Result<HashSet<FilePath>> {
+/// The few blocks of the log that are read ahead, then a batch of a checkpoint at a time.
+pub(super) async fn live(
+    root: &TableRoot,
+    log: &Arc<LogReader>,
+    segment: &Segment,
+    open: &OpenCheckpoint,
+    wanted: &Unannounced,
+) -> Result<Paths> {
+    let live = Paths::like(&wanted.paths);
     if wanted.is_empty() {
-        return Ok(HashSet::new());
+        return Ok(live);
     }
-    let mut search = Search::new(root, wanted);
-    let needles = search.needles.clone();
-    let files = segment.newest_first().into_iter().map(|file| read(root, &needles, file));
-    let mut files = std::pin::pin!(futures::stream::iter(files).buffered(AHEAD));
-    while let Some(found) = files.try_next().await? {
-        for (place, bytes) in found {
-            search.log_file(&place, &bytes)?;
-        }
+    let mut search = Search { root, wanted, decided: Keys::default(), live };
+    let files = log.resolve_all(segment.newest_first()).await?;
+    let mut blocks = std::pin::pin!(log.blocks(files));
+    let mut removed = Vec::new();
+    while let Some(block) = blocks.try_next().await? {
+        search.block(&block, &mut removed)?;
     }
     let Some(found) = &segment.checkpoint else { return Ok(search.live) };
-    let mut parts = found.parts.clone();
-    parts.extend(read_actions(root, found).await?.sidecars.iter().map(|s| sidecar_key(&s.path)));
-    for part in parts {
-        let place = root.spell(&part);
+    let sidecars = open.actions.sidecars.iter().map(|s| sidecar_key(&s.path));
+    for part in found.parts.iter().cloned().chain(sidecars) {
         if part.ends_with(".json") {
-            search.log_file(&place, &root.get(&part).await?)?;
+            let object = LogObject::open(root, &part).await?;
+            let mut blocks = std::pin::pin!(log.blocks(vec![object]));
+            while let Some(block) = blocks.try_next().await? {
+                search.block(&block, &mut removed)?;
+            }
             continue;
         }
-        let mut batches = checkpoint::references(root, &part).await?;
+        let place = root.spell(&part);
+        let opened = match open.parts.get(&part) {
+            Some(opened) => opened.clone(),
+            None => checkpoint::open(root, &part).await?,
+        };
+        let mut batches = checkpoint::references(&opened).map_err(|e| Error::parquet(&place, &e))?;
         while let Some(batch) = batches.try_next().await.map_err(|e| Error::parquet(&place, &e))? {
-            checkpoint::each_reference(&batch, |uri, vector| search.note(&place, uri, vector, true))?;
+            let may_be = |uri: &str| wanted.names.may_end(uri);
+            checkpoint::each_reference(&batch, may_be, |uri, vector| {
+                let key = search.decided.key(uri, vector);
+                search.note(&place, uri, key, true)
+            })?;
         }
     }
     Ok(search.live)
 }
 
-/// The log files that speak of a name that is looked for; those behind a compaction that is not reconciled.
-async fn read(root: &TableRoot, needles: &[String], file: LogFile) -> Result<Vec<(String, bytes::Bytes)>> {
-    let (key, commits) = match file {
-        LogFile::Commit(key) => (key, Vec::new()),
-        LogFile::Compacted(key, commits) => (key, commits),
-    };
-    let mentions = |bytes: &[u8]| {
-        needles.is_empty() || needles.iter().any(|needle| memmem::find(bytes, needle.as_bytes()).is_some())
-    };
-    let bytes = root.get(&key).await?;
-    if !mentions(&bytes) {
-        return Ok(Vec::new());
-    }
-    let place = root.spell(&key);
-    let mut keys = Keys::default();
-    let mut reconciled = true;
-    if !commits.is_empty() {
-        references(&place, &bytes, |line| {
-            for reference in line.add.iter().chain(&line.remove) {
-                reconciled &= keys.insert(keys.key(&reference.path, reference.deletion_vector.as_ref()));
-            }
-            Ok(())
-        })?;
-    }
-    if reconciled {
-        return Ok(vec![(place, bytes)]);
-    }
-    let mut found = Vec::with_capacity(commits.len());
-    for key in commits {
-        found.push((root.spell(&key), root.get(&key).await?));
-    }
-    Ok(found)
-}
-
 struct Search<'a> {
     root: &'a TableRoot,
-    wanted: &'a HashSet<FilePath>,
-    /// Last components of the paths, decoded.
-    names: HashSet<&'a str>,
-    /// What a log file that speaks of one of the paths holds; empty when that cannot be told.
-    needles: Vec<String>,
+    wanted: &'a Unannounced,
     decided: Keys,
-    live: HashSet<FilePath>,
+    live: Paths,
 }
 
-impl<'a> Search<'a> {
-    fn new(root: &'a TableRoot, wanted: &'a HashSet<FilePath>) -> Self {
-        let names: HashSet<_> = wanted.iter().map(|p| p.as_str().rsplit('/').next().unwrap_or_default()).collect();
-        // Nothing in these is written in two ways, neither in a URI nor in JSON.
-        let plain = |name: &&str| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        };
-        let searchable = names.len() <= SEARCHED && names.iter().all(plain);
-        let needles = names.iter().filter(|_| searchable).map(|name| (*name).to_owned()).collect();
-        Self { root, wanted, names, needles, decided: Keys::default(), live: HashSet::new() }
-    }
-
-    fn log_file(&mut self, place: &str, bytes: &[u8]) -> Result<()> {
-        let mut removed = Vec::new();
-        references(place, bytes, |line| {
-            if let Some(add) = line.add {
-                self.note(place, &add.path, add.deletion_vector.as_ref(), true)?;
+impl Search<'_> {
+    /// Searches a block of a log file; what the file removes waits in `removed` for its end.
+    fn block(&mut self, block: &Block, removed: &mut Vec<(Box<str>, u128)>) -> Result<()> {
+        if self.wanted.names.are_mentioned(&block.bytes) {
+            for (number, text) in block.lines()? {
+                let line: action::References<'_> = action::parse_as(&block.place, number, text)?;
+                for (reference, added) in
+                    line.add.iter().map(|a| (a, true)).chain(line.remove.iter().map(|r| (r, false)))
+                {
+                    let vector: Option<&VectorDescriptor<'_>> = reference.deletion_vector.as_ref();
+                    if !self.wanted.names.may_end(&reference.path) {
+                        continue;
+                    }
+                    let key = self.decided.key(&reference.path, vector);
+                    if added {
+                        self.note(&block.place, &reference.path, key, true)?;
+                    } else {
+                        removed.push((reference.path.as_ref().into(), key));
+                    }
+                }
             }
-            removed.extend(line.remove);
-            Ok(())
-        })?;
-        removed.iter().try_for_each(|r| self.note(place, &r.path, r.deletion_vector.as_ref(), false))
+        }
+        if block.last {
+            for (uri, key) in removed.drain(..) {
+                self.note(&block.place, &uri, key, false)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the newest word about a logical file.
-    fn note(&mut self, place: &str, uri: &str, vector: Option<&VectorDescriptor<'_>>, added: bool) -> Result<()> {
-        let name = uri.rsplit('/').next().unwrap_or(uri);
-        let name = if uri.contains('%') { percent_decode_str(uri).decode_utf8_lossy() } else { name.into() };
-        if !self.names.contains(name.rsplit('/').next().unwrap_or_default()) {
-            return Ok(());
-        }
+    fn note(&mut self, place: &str, uri: &str, key: u128, added: bool) -> Result<()> {
         let path = path(self.root, place, uri)?;
-        let key = self.decided.key(uri, vector);
-        if self.wanted.contains(&path) && self.decided.insert(key) && added {
-            self.live.insert(path);
+        if self.wanted.paths.contains(&path) && self.decided.insert(key) && added {
+            self.live.insert(&path);
         }
         Ok(())
+    }
+}
+
+/// Last components of paths, for telling quickly that a path is none of many.
+#[derive(Debug, Default)]
+struct Names {
+    /// A bit for each of their hashes.
+    bits: Vec<u64>,
+    count: usize,
+    /// What a log file that speaks of one of them holds.
+    needles: Vec<String>,
+    /// Whether that cannot be told.
+    unsearchable: bool,
+}
+
+impl Names {
+    fn insert(&mut self, name: &str) {
+        // Nothing in these is written in two ways, neither in a URI nor in JSON.
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        self.unsearchable |= name.is_empty() || !plain || self.needles.len() == SEARCHED;
+        if !self.unsearchable {
+            self.needles.push(name.to_owned());
+        }
+        self.count += 1;
+        if self.bits.is_empty() {
+            self.bits = vec![0; 1 << 12];
+        }
+        let (word, bit) = self.place(name.as_bytes());
+        if let Some(word) = self.bits.get_mut(word) {
+            *word |= bit;
+        }
+    }
+
+    fn place(&self, name: &[u8]) -> (usize, u64) {
+        let hash = hash(name);
+        let word = usize::try_from(hash >> 6).unwrap_or(0) & (self.bits.len().max(1) - 1);
+        (word, 1 << (hash & 63))
+    }
+
+    /// Whether a block may speak of one of them.
+    fn are_mentioned(&self, bytes: &[u8]) -> bool {
+        self.unsearchable || self.needles.iter().any(|needle| memmem::find(bytes, needle.as_bytes()).is_some())
+    }
+
+    /// Whether a path as written in the log may end with one of them.
+    fn may_end(&self, uri: &str) -> bool {
+        if memchr(b'%', uri.as_bytes()).is_some() {
+            let decoded = percent_decode_str(uri).decode_utf8_lossy();
+            return self.may_be(decoded.rsplit('/').next().unwrap_or_default().as_bytes());
+        }
+        let name = memrchr(b'/', uri.as_bytes()).map_or(0, |at| at + 1);
+        self.may_be(&uri.as_bytes()[name..])
+    }
+
+    fn may_be(&self, name: &[u8]) -> bool {
+        let (word, bit) = self.place(name);
+        self.bits.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+/// A quick hash: what it takes for equal is compared again.
+fn hash(bytes: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let tail = rest.iter().fold(bytes.len() as u64, |tail, byte| (tail << 8) ^ u64::from(*byte));
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(ODD).rotate_left(29);
+    let hash = words.iter().fold(tail, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    mix(hash, hash >> 32).wrapping_mul(ODD) >> 20
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        let mut names = Names::default();
+        names.insert("part-1.parquet");
+        assert!(names.are_mentioned(br#"{"add":{"path":"p=1/part-1.parquet"}}"#));
+        assert!(!names.are_mentioned(br#"{"add":{"path":"p=1/part-2.parquet"}}"#));
+        names.insert("ü b.parquet");
+        assert!(names.are_mentioned(b"anything"));
+        for uri in
+            ["part-1.parquet", "a/part-1.parquet", "a%2Fpart-1.parquet", "%70art-1.parquet", "x/%C3%BC%20b.parquet"]
+        {
+            assert!(names.may_end(uri), "{uri}");
+        }
+        let others = (0..1000).filter(|n| names.may_end(&format!("a/part-{n:05}-c000.parquet"))).count();
+        assert!(others <= 2, "{others}");
     }
 }

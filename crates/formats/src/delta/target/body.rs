@@ -14,12 +14,14 @@ pub(super) struct Body {
     /// Lines that are still in memory.
     pub lines: String,
     staged: Option<Stage>,
+    /// Bytes that have left memory.
+    spilled: usize,
 }
 
 impl Body {
     /// A commit that begins with the line `info`.
     pub fn new(info: String) -> Self {
-        Self { info, lines: String::new(), staged: None }
+        Self { info, lines: String::new(), staged: None, spilled: 0 }
     }
 
     /// Whether nothing follows the first line.
@@ -33,6 +35,7 @@ impl Body {
             return Ok(());
         }
         let lines = std::mem::take(&mut self.lines);
+        self.spilled += lines.len();
         let staged = match &mut self.staged {
             Some(staged) => staged,
             None => {
@@ -46,16 +49,19 @@ impl Body {
         staged.append(lines.into()).await
     }
 
-    /// Creates the commit file, with `definition` among its lines; `false` when somebody else has.
-    pub async fn publish(&mut self, root: &TableRoot, key: &str, definition: &str) -> Result<bool> {
+    /// Creates the commit file, with `definition` among its lines, and says how large it is; nothing when somebody else has
+    /// created it.
+    pub async fn publish(&mut self, root: &TableRoot, key: &str, definition: &str) -> Result<Option<u64>> {
+        let size = (self.info.len() + definition.len() + self.spilled + self.lines.len()) as u64;
         let Some(staged) = &mut self.staged else {
-            return root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await;
+            let created = root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await?;
+            return Ok(created.then_some(size));
         };
         staged.append(format!("{}{definition}", self.lines).into()).await?;
         let object = staged.finish().await?;
         // No parts any longer that could be taken back; the object goes with its publication.
         self.staged = None;
-        root.publish(&object, key).await
+        Ok(root.publish(&object, key).await?.then_some(size))
     }
 
     /// Takes back what was staged.

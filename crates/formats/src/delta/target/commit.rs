@@ -2,7 +2,7 @@
 
 use super::super::action::Protocol;
 use super::super::checkpoint_write;
-use super::super::log::{self, CommitFile};
+use super::super::log::{self, CommitFile, LogObject};
 use super::super::source::{Definition as Current, DeltaSource, definition_of};
 use super::super::write::{self, Added, Descriptor};
 use super::body::Body;
@@ -431,14 +431,15 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     let key = log::commit_key(version);
     let committed = committed(version);
     let (now_ms, has_vectors) = (writing.now_ms, !writing.vectors.is_empty());
-    if !writing.body.publish(&target.root, &key, &head).await? {
+    let Some(size) = writing.body.publish(&target.root, &key, &head).await? else {
         if has_vectors && let Err(error) = target.root.delete(&vector_key).await {
             tracing::debug!(%error, key = vector_key, "the vectors of a lost commit stay behind");
         }
         return Err(Error::Lost { place: target.root.spell(&key) });
-    }
+    };
     // Visible from here on.
-    advance(target, version, key, now_ms, protocol, metadata);
+    let commit = CommitFile { version, object: LogObject { key, size }, modified_ms: now_ms };
+    advance(target, commit, protocol, metadata);
     if version > 0 && version % target.options.checkpoint_interval == 0 {
         checkpoint(target).await;
     }
@@ -446,14 +447,8 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
 }
 
 /// Notes that the table has one more commit.
-fn advance(
-    target: &mut DeltaTarget,
-    version: i64,
-    key: String,
-    modified_ms: i64,
-    protocol: Protocol,
-    metadata: super::super::action::Metadata,
-) {
+fn advance(target: &mut DeltaTarget, commit: CommitFile, protocol: Protocol, metadata: super::super::action::Metadata) {
+    let version = commit.version;
     let base = target.base.get_or_insert_with(|| Base {
         version,
         segment: log::Segment { version, checkpoint: None, commits: Vec::new(), compactions: Vec::new() },
@@ -462,7 +457,6 @@ fn advance(
         is_foreign: false,
     });
     base.is_foreign = false;
-    let commit = CommitFile { version, key, modified_ms };
     base.version = version;
     base.segment.version = version;
     base.segment.commits.push(commit.clone());
@@ -481,8 +475,8 @@ async fn checkpoint(target: &mut DeltaTarget) {
             base.segment.compactions.clear();
             base.segment.checkpoint = Some(checkpoint);
             for commit in base.listing.commits.values().filter(|c| c.version < version && c.modified_ms < before) {
-                if let Err(error) = target.root.delete(&commit.key).await {
-                    tracing::debug!(%error, key = commit.key, "an old commit stays behind");
+                if let Err(error) = target.root.delete(&commit.object.key).await {
+                    tracing::debug!(%error, key = commit.object.key, "an old commit stays behind");
                 }
             }
         }
