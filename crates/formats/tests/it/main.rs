@@ -5,6 +5,7 @@ mod corpus;
 mod deletes;
 mod deletion_vector;
 mod delta_source;
+mod elsewhere;
 mod following;
 mod footer;
 mod foreign;

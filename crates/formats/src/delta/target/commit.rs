@@ -13,14 +13,17 @@ use crate::sync::{
     Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, to_properties,
 };
 use futures::TryStreamExt;
-use hoglake_model::Location;
 use hoglake_model::table::{
     DataFile, FileDelta, FileFormat, FilePath, Operation, RowDeletes, TableFormat, TableState, Unsupported,
     UnsupportedKind, VectorRef,
 };
+use hoglake_model::{Location, Root};
 use serde_json::json;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+
+/// Property of targets whose files lie elsewhere: the root of the source as their names spell it.
+const SOURCE_ROOT: &str = "hoglake.source-root";
 
 pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<Committed> {
     if let Some(base) = &mut target.base
@@ -33,11 +36,23 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let unpartitioned = current.is_some_and(|c| c.metadata.partition_columns.as_ref().is_none_or(Vec::is_empty));
     let unpartitioned = (current.is_some() && unpartitioned) || target.unpartitioned;
-    let definition = Definition::new(current, state, now_ms, unpartitioned)?;
+    let mut definition = Definition::new(current, state, now_ms, unpartitioned)?;
     let data_change = operation != Operation::Replace;
+    let rebase = Rebase::new(&target.root, state)?;
+    if let Some(root) = rebase.named_root() {
+        let configuration = current.and_then(|c| c.metadata.configuration.as_ref());
+        let before = configuration.and_then(|c| c.get(SOURCE_ROOT)).and_then(Option::as_deref);
+        if let (Some(before), Files::Delta(_)) = (before, &files)
+            && before != root
+        {
+            let reason = format!("the target names files of the source below {before}, which is called {root} now");
+            return Err(Error::NeedsFull { reason });
+        }
+        definition.metadata.configuration.get_or_insert_default().insert(SOURCE_ROOT.to_owned(), Some(root));
+    }
     let mut writing = Writing {
         root: target.root.clone(),
-        rebase: Rebase::new(&target.root, state)?,
+        rebase,
         definition,
         data_change,
         now_ms,
@@ -141,10 +156,23 @@ impl Rebase {
         Ok(match (path, &self.prefix) {
             (FilePath::Under(_), Some(prefix)) if prefix.is_empty() => path.clone(),
             (FilePath::Under(relative), Some(prefix)) => FilePath::Under(format!("{prefix}{relative}").into()),
-            (FilePath::Under(relative), None) => FilePath::Outside(self.source_root.join(relative)?.to_string().into()),
-            (FilePath::Outside(_), _) => path.clone(),
+            (FilePath::Under(relative), None) => outside(&self.source_root.join(relative)?),
+            (FilePath::Outside(absolute), _) => outside(&Location::parse(absolute)?),
         })
     }
+
+    /// How the source's root is spelled, where the log names files by it.
+    fn named_root(&self) -> Option<String> {
+        self.prefix.is_none().then(|| outside(&self.source_root).as_str().to_owned())
+    }
+}
+
+/// A file elsewhere, as the log names it: a `remove` only removes what an `add` has called the same.
+fn outside(location: &Location) -> FilePath {
+    FilePath::Outside(match location.root() {
+        Root::Local => format!("file:///{}", location.key()).into(),
+        _ => location.to_string().into(),
+    })
 }
 
 struct Writing {
