@@ -241,7 +241,8 @@ async fn list_range(
     // the offset is exclusive: begin just before the first name
     let mut before = first.as_ref().to_owned();
     before.pop();
-    let before = Path::from(before);
+    // a key is taken as it is: `Path::from` would encode a `%` of it once more. One that is no key is asked for singly
+    let Ok(before) = Path::parse(before) else { return false };
     let mut listing = store.list_with_offset(Some(folder), &before);
     let mut found = HashSet::new();
     let mut seen = 0;

@@ -20,15 +20,46 @@ async fn queue(lake: &Lake, count: usize) -> Vec<String> {
             std::fs::write(file, b"x").unwrap();
         }
     }
+    enqueue(lake, &paths).await;
+    paths
+}
+
+async fn enqueue(lake: &Lake, paths: &[String]) {
     sqlx::query(
         "insert into file_removal (catalog_id, path, kind, reason)
          select 1, unnest($1::text[]), 'data', 'snapshot_expiry'",
     )
-    .bind(&paths)
+    .bind(paths)
     .execute(&lake.pool)
     .await
     .unwrap();
-    paths
+}
+
+/// Objects in folders and under names that look encoded, as Hive partitions have them; all of them exist.
+async fn clean_names_with_percents(lake: &Lake) {
+    let folders = ["p=a%20b", "p=%23x", "p=100%25", "p=%", "p=%zz%2F"];
+    let names = |folder: &str| {
+        let folder = format!("{}/data/{folder}", lake.catalog.data_path);
+        (0..40).map(move |i| format!("{folder}/{}{i:02}.parquet", ["%", "%2", "%20", ""][i % 4])).collect::<Vec<_>>()
+    };
+    let paths: Vec<String> = folders.iter().flat_map(|folder| names(folder)).collect();
+    for path in &paths {
+        let file = lake.file(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, b"x").unwrap();
+    }
+    enqueue(lake, &paths).await;
+    let preview = lake.worker.clean(&lake.catalog, 10_000, true, Trigger::Request).await.unwrap();
+    assert_eq!((preview.removed, preview.missing), (200, 0));
+    assert_eq!(clean(lake).await, (200, 0, 0, 0));
+    assert!(!paths.iter().any(|path| lake.file(path).exists()));
+    assert!(lake.orphans().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_hold_percents_are_found_in_every_store() {
+    clean_names_with_percents(&Lake::on_s3(false).await).await;
+    clean_names_with_percents(&Lake::new(false).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
