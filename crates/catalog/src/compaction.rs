@@ -109,6 +109,21 @@ impl Catalog {
         Ok(done.rows_affected() == 1 || claimed.ticket.is_none())
     }
 
+    /// Gives a group up as [`Catalog::compaction_release`] does, but keeps its inputs out of every plan for `wait`: what
+    /// has failed would fail again, and stand before groups that can be rewritten.
+    ///
+    /// # Errors
+    /// Any database error; the claims then end by themselves.
+    pub async fn compaction_put_off(&self, claimed: &ClaimedGroup, wait: Duration) -> Result<()> {
+        sqlx::query(include_str!("../sql/compaction/put_off.sql"))
+            .bind(claimed.claimant)
+            .bind(claimed.ticket.as_ref().map(|(id, _)| *id))
+            .bind(wait.as_secs_f64())
+            .execute(self.background_pool())
+            .await?;
+        Ok(())
+    }
+
     /// Settles the ticket of an output that was certainly never written.
     ///
     /// # Errors

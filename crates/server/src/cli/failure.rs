@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Damaged,
     /// `restore-check` misses nothing, and found objects that the catalog does not know.
     Orphans,
+    /// `compact` went on past groups that failed; the report says why.
+    Incomplete,
     /// Something outside failed, while doing what the text says.
     While(String, Box<dyn Error + Send + Sync>),
 }
@@ -33,7 +35,7 @@ impl Failure {
             Self::Config(_) => ExitCode::from(2),
             Self::Violations | Self::Damaged => ExitCode::from(3),
             Self::Orphans => ExitCode::from(4),
-            Self::While(..) => ExitCode::FAILURE,
+            Self::Incomplete | Self::While(..) => ExitCode::FAILURE,
         }
     }
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Failure {
             Self::Orphans => {
                 f.write_str("nothing is missing, but the object store holds objects that the catalog does not know")
             }
+            Self::Incomplete => f.write_str("some groups could not be compacted; the report says why"),
             // what an object store or a server says may carry anything; a terminal obeys control characters
             Self::While(what, error) => {
                 format!("{what}: {}", chain(error.as_ref())).chars().try_for_each(|c| match c {

@@ -1,7 +1,7 @@
 //! `hoglake hydrate|expire|clean|compact|verify CATALOG`: what background work does, from the command line.
 //!
 //! The command works on the database itself, or asks a server to. Without `--batch` it goes on until nothing is left to
-//! do. Exit codes: 0 done, 1 failed, 2 wrong setting, 3 violations found (`verify`).
+//! do. Exit codes: 0 done, 1 failed, also in part, 2 wrong setting, 3 violations found (`verify`).
 
 pub(super) mod remote;
 
@@ -31,6 +31,9 @@ const HYDRATION_BITE: Duration = Duration::from_secs(10);
 
 /// Queue entries that are taken before progress is shown: more than timers take, because a larger bite lists less.
 const CLEANUP_BITE: i64 = 100_000;
+
+/// The bound of what has none.
+const EVERYTHING: i64 = i64::MAX;
 
 /// Settings of a maintenance command.
 #[derive(Debug, clap::Args)]
@@ -99,6 +102,9 @@ impl Maintain {
         if task == Task::Verify && outcome["status"] != "pass" {
             return Err(Failure::Violations);
         }
+        if task == Task::Compact && has_failures(&outcome) {
+            return Err(Failure::Incomplete);
+        }
         Ok(())
     }
 
@@ -156,22 +162,29 @@ impl Maintain {
         }
     }
 
+    /// The bound of one bite without `--batch`. A preview is all that the bites together would do: it takes none away, so
+    /// that a second one would see the same.
+    const fn bite(&self, bite: i64) -> i64 {
+        if self.dry_run { EVERYTHING } else { bite }
+    }
+
     /// One bite.
     async fn step(&self, worker: &Worker, catalog: &CatalogIdentity, task: Task) -> Result<Value, WorkError> {
         let settings = &worker.settings;
         let result = match task {
             Task::Hydrate => serde_json::to_value(worker.hydrate(catalog, HYDRATION_BITE, Trigger::Request).await?),
             Task::Expire => {
-                let batch = self.batch.unwrap_or(settings.expiry_batch);
+                let batch = self.batch.unwrap_or(self.bite(settings.expiry_batch));
                 serde_json::to_value(worker.expire(catalog, batch, self.dry_run, Trigger::Request).await?)
             }
             Task::Clean => {
-                let batch = self.batch.unwrap_or(CLEANUP_BITE);
+                let batch = self.batch.unwrap_or(self.bite(CLEANUP_BITE));
                 serde_json::to_value(worker.clean(catalog, batch, self.dry_run, Trigger::Request).await?)
             }
             Task::Compact => {
-                let groups = self.batch.and_then(|b| usize::try_from(b).ok());
-                let groups = groups.unwrap_or(settings.compaction_max_groups_per_run);
+                let groups = i64::try_from(settings.compaction_max_groups_per_run).unwrap_or(i64::MAX);
+                let groups = self.batch.unwrap_or(self.bite(groups));
+                let groups = usize::try_from(groups).unwrap_or(usize::MAX);
                 serde_json::to_value(worker.compact(catalog, groups, self.dry_run, Trigger::Request).await?)
             }
             Task::Verify => serde_json::to_value(worker.verify(catalog, self.deep).await?),
@@ -185,6 +198,14 @@ fn is_worth_another(task: Task, result: &Value) -> bool {
     let counts = progress(task).iter();
     result[UNFINISHED] == true || counts.copied().any(|name| result[name].as_i64().is_some_and(|count| count > 0))
 }
+
+/// Whether groups failed.
+fn has_failures(outcome: &Value) -> bool {
+    outcome[FAILURES].as_array().is_some_and(|failures| !failures.is_empty())
+}
+
+/// What failed, in words.
+const FAILURES: &str = "failures";
 
 /// Says of a bite that its time ran out.
 const UNFINISHED: &str = "unfinished";
@@ -200,12 +221,18 @@ const fn progress(task: Task) -> &'static [&'static str] {
     }
 }
 
-/// Adds the counts of a bite to those before; everything else is the last one's.
+/// Adds the counts of a bite to those before, and what failed; everything else is the last one's.
 fn add(total: &mut Value, bite: Value) {
     let (Value::Object(total), Value::Object(bite)) = (total, bite) else { return };
     // said by a bite when it is so, and not said when it is not
     total.remove(UNFINISHED);
     for (name, value) in bite {
+        if name == FAILURES
+            && let (Some(Value::Array(before)), Value::Array(now)) = (total.get_mut(&name), &value)
+        {
+            before.extend(now.iter().cloned());
+            continue;
+        }
         let is_count = !name.starts_with("new_");
         let sum = match (total.get(&name).and_then(Value::as_i64), value.as_i64()) {
             (Some(before), Some(now)) if is_count => json!(before + now),
@@ -290,6 +317,9 @@ mod tests {
         let mut total = json!({});
         add(&mut total, json!({"snapshots_expired": 3, "new_earliest_snapshot_id": 3}));
         add(&mut total, json!({"snapshots_expired": 4, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"}));
+        add(&mut total, json!({"failures": ["one"]}));
+        add(&mut total, json!({"failures": ["two"]}));
+        assert_eq!(total.as_object_mut().unwrap().remove("failures"), Some(json!(["one", "two"])));
         let sum = json!({"snapshots_expired": 7, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"});
         assert_eq!(total, sum);
     }

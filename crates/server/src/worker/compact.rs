@@ -12,10 +12,19 @@ use hoglake_formats::store::StoreError;
 use hoglake_model::definition::{Direction, NullOrder};
 use serde::Serialize;
 use std::future::Future;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Groups that are planned beyond those asked for, in the place of groups that turn out not to be possible.
 const SPARE_GROUPS: usize = 16;
+/// Failed groups after which a run ends: it may be the store that fails rather than the groups.
+const MAX_FAILURES: usize = 64;
+/// How long a group is left alone that failed, so that others have their turn before it is tried again,
+const FAILED_WAIT: Duration = Duration::from_secs(600);
+/// that the database could not take, which has little to do with the group,
+const UNCOMMITTED_WAIT: Duration = Duration::from_secs(60);
+/// and that cannot be converted, which only another schema or other files change.
+const UNCONVERTIBLE_WAIT: Duration = Duration::from_secs(3_600);
 
 /// `CompactionResult` of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -54,6 +63,21 @@ enum GroupError {
     Count { live: i64, written: i64 },
     #[error(transparent)]
     Catalog(#[from] hoglake_catalog::Error),
+}
+
+impl GroupError {
+    fn is_unconvertible(&self) -> bool {
+        matches!(self, Self::Rewrite(error) if error.is_unconvertible())
+    }
+
+    /// How long nobody tries the group again.
+    fn wait(&self) -> Duration {
+        match self {
+            Self::Catalog(_) => UNCOMMITTED_WAIT,
+            error if error.is_unconvertible() => UNCONVERTIBLE_WAIT,
+            _ => FAILED_WAIT,
+        }
+    }
 }
 
 impl Worker {
@@ -105,18 +129,31 @@ impl Worker {
     ) -> Result<CompactionStatus, WorkError> {
         let mut status = CompactionStatus::default();
         let min = self.settings.compaction_min_input_files;
-        let planned = self.catalog.compaction_plan(catalog.id, min, max_groups.saturating_add(SPARE_GROUPS)).await?;
-        let mut attempts = 0;
-        for group in planned {
-            if attempts == max_groups {
+        let (mut attempts, mut failures) = (0, 0);
+        while attempts < max_groups && failures < MAX_FAILURES {
+            let wanted = (max_groups - attempts).saturating_add(SPARE_GROUPS);
+            let planned = self.catalog.compaction_plan(catalog.id, min, wanted).await?;
+            let is_all = planned.len() < wanted;
+            let before = (attempts, failures, status.unconvertible_schema);
+            for group in planned {
+                if attempts == max_groups || failures == MAX_FAILURES {
+                    break;
+                }
+                // somebody else is at it: theirs
+                let Some(mut claimed) = self.catalog.compaction_claim(catalog.id, group).await? else { continue };
+                record.begin().await?;
+                let done = self.compact_group(catalog, &mut claimed).await;
+                match &done {
+                    Ok(_) => attempts += 1,
+                    Err(error) if error.is_unconvertible() => {}
+                    Err(_) => failures += 1,
+                }
+                self.conclude(catalog, &claimed, done, &mut status).await?;
+            }
+            // groups that cannot be rewritten are put off: another plan looks behind them
+            if is_all || before == (attempts, failures, status.unconvertible_schema) {
                 break;
             }
-            // somebody else is at it: theirs
-            let Some(mut claimed) = self.catalog.compaction_claim(catalog.id, group).await? else { continue };
-            record.begin().await?;
-            let done = self.compact_group(catalog, &mut claimed).await;
-            attempts += usize::from(!matches!(&done, Err(GroupError::Rewrite(error)) if error.is_unconvertible()));
-            self.conclude(catalog, &claimed, done, &mut status).await?;
         }
         Ok(status)
     }
@@ -243,7 +280,7 @@ impl Worker {
             }
             Err(error) => {
                 let words = in_words(&error);
-                let unconvertible = matches!(&error, GroupError::Rewrite(error) if error.is_unconvertible());
+                let unconvertible = error.is_unconvertible();
                 if unconvertible {
                     status.unconvertible_schema += 1;
                     // inputs are mapped before anything is written
@@ -251,7 +288,7 @@ impl Worker {
                 } else if status.failures.len() < 20 {
                     status.failures.push(format!("{table}: {words}"));
                 }
-                self.catalog.compaction_release(claimed).await?;
+                self.catalog.compaction_put_off(claimed, error.wait()).await?;
                 let reason = if unconvertible { "unconvertible_schema" } else { "failed" };
                 metrics::counter!("hoglake_compaction_skipped_total", "reason" => reason).increment(1);
                 tracing::warn!(catalog = %catalog.name, %table, error = words, "a group was not compacted");

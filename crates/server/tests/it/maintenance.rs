@@ -2,6 +2,7 @@
 
 mod faults;
 mod histories;
+mod in_front;
 pub mod lake;
 mod object_store;
 mod on_s3;

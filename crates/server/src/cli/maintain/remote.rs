@@ -1,7 +1,7 @@
 //! The same through a server.
 
 use super::super::failure::Failure;
-use super::{Maintain, Task};
+use super::{EVERYTHING, Maintain, Task};
 use crate::config::Secret;
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -73,7 +73,8 @@ pub(super) async fn run(server: &Server, asked: &Maintain, task: Task) -> Result
         Task::Verify => "verify",
     };
     let mut query = Vec::new();
-    if let Some(batch) = asked.batch {
+    // a preview has no second bite: it is of everything
+    if let Some(batch) = asked.batch.or(asked.dry_run.then_some(EVERYTHING)) {
         query.push(format!("batch={batch}"));
     }
     if asked.dry_run {

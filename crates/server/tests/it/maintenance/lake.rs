@@ -207,10 +207,30 @@ impl Lake {
     }
 
     pub async fn register(&self, files: Vec<FileRegistration>) -> i64 {
+        self.register_in("t", files).await
+    }
+
+    pub async fn register_in(&self, table: &str, files: Vec<FileRegistration>) -> i64 {
         let append =
-            TableAppend { namespace: "ns".to_owned(), table: "t".to_owned(), expected_table_uuid: None, files };
+            TableAppend { namespace: "ns".to_owned(), table: table.to_owned(), expected_table_uuid: None, files };
         let request = CommitRequest { appends: vec![append], ..CommitRequest::default() };
         self.worker.catalog.commit("demo", request, None).await.unwrap().snapshot.unwrap().0
+    }
+
+    /// More tables, `t2` and so on to `t{last}`, whose column `id` has this type.
+    pub async fn add_tables(&self, last: i64, id: &str) {
+        let sql = format!(
+            "insert into table_identity (catalog_id, table_id, table_uuid, created_snapshot, ddl_snapshot,
+               last_namespace, last_name, next_field_id)
+               select 1, n, gen_random_uuid(), 1, 1, 'ns', 't' || n, 3 from generate_series(2, {last}) n;
+             insert into table_counter (catalog_id, table_id) select 1, n from generate_series(2, {last}) n;
+             insert into table_version (catalog_id, table_id, begin_snapshot, namespace_id, name)
+               select 1, n, 1, 1, 't' || n from generate_series(2, {last}) n;
+             insert into table_column (catalog_id, table_id, field_id, begin_snapshot, name, type, nullable, ordinal)
+               select 1, n, 1, 1, 'id', '{id}'::column_type, false, 0 from generate_series(2, {last}) n
+               union all select 1, n, 2, 1, 'name', 'string', true, 1 from generate_series(2, {last}) n"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&self.pool).await.unwrap();
     }
 
     /// Replaces the vector of a file by one with all of `positions`.
