@@ -25,6 +25,7 @@ ADMINISTERS = {
     "runCompaction",
     "runCleanup",
     "runVerify",
+    "runHydration",
     "runRehydrate",
     "createPublication",
     "dropPublication",

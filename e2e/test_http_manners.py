@@ -131,7 +131,7 @@ def test_content_types_with_parameters(lake):
 
 
 def test_maintenance_takes_an_empty_body(lake):
-    for task in ("expire", "compact", "cleanup", "verify", "rehydrate"):
+    for task in ("expire", "compact", "cleanup", "verify", "hydrate", "rehydrate"):
         for headers in ({}, {"content-type": "application/json"}):
             response = lake.api.post(lake.url("maintenance", task), content=b"", headers=headers)
             assert response.status_code == 200, response.text

@@ -255,7 +255,7 @@ def test_batches(bare, task, batch, status, error):
     refused(bare.api.post(bare.url("maintenance", task), params={"batch": batch}), status, error, "batch")
 
 
-@pytest.mark.parametrize("task", ["expire", "cleanup", "compact", "verify", "rehydrate"])
+@pytest.mark.parametrize("task", ["expire", "cleanup", "compact", "verify", "hydrate", "rehydrate"])
 def test_unknown_catalog(api, task):
     refused(api.post(f"/catalogs/absent/maintenance/{task}"), 404, "not_found", "absent")
 

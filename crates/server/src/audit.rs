@@ -52,6 +52,8 @@ pub enum Action {
     CleanupViolation,
     /// Files were compacted.
     Compaction,
+    /// Statistics were read on request.
+    Hydration,
     /// Failed statistics were queued again.
     Rehydrate,
     /// The invariants were checked.

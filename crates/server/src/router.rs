@@ -52,6 +52,7 @@ pub fn operations() -> Vec<Operation> {
         post("/v1/catalogs/{catalog}/maintenance/cleanup", "runCleanup", api::catalogs::maintenance::cleanup),
         post("/v1/catalogs/{catalog}/maintenance/verify", "runVerify", api::catalogs::maintenance::verify),
         post("/v1/catalogs/{catalog}/maintenance/rehydrate", "runRehydrate", api::catalogs::maintenance::rehydrate),
+        post("/v1/catalogs/{catalog}/maintenance/hydrate", "runHydration", api::catalogs::maintenance::hydrate),
         get("/v1/catalogs/{catalog}/maintenance/removals", "listRemovals", api::catalogs::maintenance::removals),
         get("/v1/catalogs/{catalog}/maintenance/runs", "listMaintenanceRuns", api::catalogs::maintenance::runs),
         get("/v1/catalogs/{catalog}/stats/partitions", "getPartitionStats", api::catalogs::stats::partitions::list),

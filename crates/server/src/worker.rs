@@ -17,8 +17,8 @@ mod vector;
 
 pub use clean::CleanupStatus;
 pub use compact::CompactionStatus;
-pub use hydrate::HydrationStatus;
 pub(crate) use hydrate::columns;
+pub use hydrate::{HYDRATION_BITE, HydrationStatus};
 use record::Record;
 pub use record::Trigger;
 pub(crate) use vector::VectorError;

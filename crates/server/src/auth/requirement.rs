@@ -49,7 +49,7 @@ impl Requirement {
             | "commitConsumerOffset" => (Write, Catalog),
 
             "patchCatalogOptions" | "runExpiry" | "runCompaction" | "runCleanup" | "runVerify" | "runRehydrate"
-            | "createPublication" | "dropPublication" | "resumePublication" => (Admin, Catalog),
+            | "runHydration" | "createPublication" | "dropPublication" | "resumePublication" => (Admin, Catalog),
 
             _ => return None,
         };

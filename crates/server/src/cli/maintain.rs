@@ -16,7 +16,7 @@ use crate::config::maintenance::MaintenanceConfig;
 use crate::config::stores::StoresConfig;
 use crate::config::{self, Secret, database::DatabaseConfig};
 use crate::logging;
-use crate::worker::{Parts, Trigger, WorkError, Worker};
+use crate::worker::{HYDRATION_BITE, Parts, Trigger, WorkError, Worker};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::{Catalog, Error};
 use hoglake_formats::store::Stores;
@@ -24,10 +24,6 @@ use indicatif::ProgressBar;
 use remote::Server;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a hydration goes on before its progress is shown.
-const HYDRATION_BITE: Duration = Duration::from_secs(10);
 
 /// Queue entries that are taken before progress is shown: more than timers take, because a larger bite lists less.
 const CLEANUP_BITE: i64 = 100_000;

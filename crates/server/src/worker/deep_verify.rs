@@ -1,6 +1,6 @@
 //! Deep verify: compares the catalog with what lies in the object store.
 
-use super::{WorkError, Worker, in_words};
+use super::{Trigger, WorkError, Worker, in_words};
 use futures::{StreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::verify::{MAX_SAMPLES, Outcome, RegisteredObject, Report};
@@ -30,6 +30,11 @@ impl Worker {
     /// # Errors
     /// [`WorkError::Catalog`]. A file that cannot be read is a violation.
     pub async fn verify(&self, catalog: &CatalogIdentity, deep: bool) -> Result<Report, WorkError> {
+        let record = self.record(catalog.id, "verify", Trigger::Request).await?;
+        record.finish(self.report(catalog, deep).await).await
+    }
+
+    async fn report(&self, catalog: &CatalogIdentity, deep: bool) -> Result<Report, WorkError> {
         let report = self.catalog.verify(&catalog.name).await?;
         for check in &report.checks {
             metrics::gauge!("hoglake_verify_violations", "catalog" => catalog.name.clone(), "check" => check.check)

@@ -16,6 +16,8 @@ const CLAIM: i64 = 1_024;
 /// Outcomes that are stored together, and how many such batches are stored at a time.
 const SETTLE: usize = 256;
 const SETTLES: usize = 2;
+/// How long a hydration on request goes on before its progress is shown.
+pub const HYDRATION_BITE: Duration = Duration::from_secs(10);
 /// How long a claim lasts: many times what a batch takes.
 const LEASE: Duration = Duration::from_secs(300);
 /// Longest wait before a file that the store could not serve is tried again.
@@ -35,7 +37,29 @@ pub struct HydrationStatus {
     pub failures: Vec<String>,
 }
 
+/// `RehydrateResult` of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Requeued {
+    /// Files that went from failed to pending.
+    pub requeued: i64,
+}
+
 impl Worker {
+    /// Queues failed files of a catalog, or of one of its tables, for hydration.
+    ///
+    /// # Errors
+    /// Those of [`hoglake_catalog::Catalog::rehydrate`].
+    pub async fn rehydrate(
+        &self,
+        catalog: &CatalogIdentity,
+        namespace: Option<&str>,
+        table: Option<&str>,
+    ) -> Result<Requeued, WorkError> {
+        let record = self.record(catalog.id, "rehydrate", Trigger::Request).await?;
+        let requeued = self.catalog.rehydrate(&catalog.name, namespace, table).await;
+        record.finish(requeued.map(|requeued| Requeued { requeued }).map_err(WorkError::from)).await
+    }
+
     /// Hydrates pending files of a catalog until none is due or `budget` is over.
     ///
     /// # Errors

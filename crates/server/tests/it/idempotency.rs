@@ -53,6 +53,7 @@ fn steps() -> Vec<Step> {
         ("runExpiry", "POST", path("/maintenance/expire"), Value::Null, "expiry"),
         ("runCompaction", "POST", path("/maintenance/compact"), Value::Null, "compaction"),
         ("runCleanup", "POST", path("/maintenance/cleanup"), Value::Null, "cleanup"),
+        ("runHydration", "POST", path("/maintenance/hydrate"), Value::Null, "hydration"),
         ("runRehydrate", "POST", path("/maintenance/rehydrate"), Value::Null, "rehydrate"),
     ]
 }

@@ -5,7 +5,7 @@ use crate::api::error::{ApiError, chain};
 use crate::api::extract::{Caller, IdempotencyKey, Path, Query};
 use crate::app::App;
 use crate::audit::Action;
-use crate::worker::{Trigger, WorkError};
+use crate::worker::{HYDRATION_BITE, Trigger, WorkError};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -199,10 +199,17 @@ pub async fn verify(
     result.map(Json)
 }
 
-/// `RehydrateResult` of the contract.
-#[derive(Debug, Serialize)]
-struct Requeued {
-    requeued: i64,
+/// Reads footers of files without statistics.
+pub async fn hydrate(
+    State(app): State<App>,
+    Path(catalog): Path<String>,
+    caller: Caller,
+    key: IdempotencyKey,
+) -> Result<Response, ApiError> {
+    let catalog = app.catalog.catalog_find(&catalog).await?;
+    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
+    let work = async move { worker.hydrate(&target, HYDRATION_BITE, Trigger::Request).await };
+    Asked { app, caller, key, catalog, action: Action::Hydration, dry_run: false }.answer(work).await
 }
 
 /// Queues failed files for hydration.
@@ -217,11 +224,8 @@ pub async fn rehydrate(
         return Err(Refusal::validation("`namespace` and `table` belong together: give both, or neither").into());
     }
     let catalog = app.catalog.catalog_find(&catalog).await?;
-    let (store, name) = (app.catalog.clone(), catalog.name.clone());
-    let work = async move {
-        let requeued = store.rehydrate(&name, scope.namespace.as_deref(), scope.table.as_deref()).await?;
-        Ok::<_, WorkError>(Requeued { requeued })
-    };
+    let (worker, target) = (app.worker.clone(), Arc::clone(&catalog));
+    let work = async move { worker.rehydrate(&target, scope.namespace.as_deref(), scope.table.as_deref()).await };
     Asked { app, caller, key, catalog, action: Action::Rehydrate, dry_run: false }.answer(work).await
 }
 

@@ -64,9 +64,8 @@ fn without_login(address: &str) -> String {
 
 /// Asks `server` for one bite of `task`, and gives its answer.
 pub(super) async fn run(server: &Server, asked: &Maintain, task: Task) -> Result<Value, Failure> {
-    // the server hydrates by itself; what can be asked for is another try of what failed
     let operation = match task {
-        Task::Hydrate => "rehydrate",
+        Task::Hydrate => "hydrate",
         Task::Expire => "expire",
         Task::Clean => "cleanup",
         Task::Compact => "compact",

@@ -81,11 +81,17 @@ async fn a_table_goes_through_the_whole_cycle_and_reads_the_same() {
             .iter()
             .map(|r| (r["task"].as_str().unwrap(), r["outcome"].as_str().unwrap()))
             .collect();
-        assert_eq!(tasks, [("cleanup", "done"), ("expire", "done"), ("compact", "done"), ("hydrate", "done")]);
+        let names = ["verify", "cleanup", "expire", "verify", "compact", "hydrate"];
+        assert_eq!(tasks, names.map(|name| (name, "done")));
         assert_eq!(post(&server, "expire?batch=0").await.0, 422);
         assert_eq!(post(&server, "cleanup?batch=lots").await.0, 400);
         assert_eq!(post(&server, "rehydrate?namespace=ns").await.0, 422);
         assert_eq!(post(&server, "rehydrate").await.1, serde_json::json!({"requeued": 0}));
+        let (_, runs) = get(&server, "maintenance/runs?limit=3").await;
+        let last = &runs["runs"][0];
+        assert_eq!((&last["task"], &last["result"]), (&"rehydrate".into(), &serde_json::json!({"requeued": 0})));
+        // the report of the verify is kept as it was answered
+        assert_eq!(runs["runs"][1]["result"], report);
         assert_eq!(get(&server, "maintenance/removals?state=lost").await.0, 422);
     }
     assert_eq!(lake.rows_at(lake.head().await).await, before);
@@ -211,7 +217,6 @@ async fn commands_do_the_same_with_json_and_exit_codes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_ask_a_server_to_do_the_same() {
     let lake = five_files().await;
-    lake.worker.hydrate(&lake.catalog, FOREVER, Trigger::Request).await.unwrap();
     let before = lake.rows_at(lake.head().await).await;
     let server = server(&lake).await;
     let url = format!("http://{}/", server.address());
@@ -226,7 +231,7 @@ async fn commands_ask_a_server_to_do_the_same() {
     let json = |output: &std::process::Output| -> Value {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     };
-    assert_eq!(json(&run("hydrate", &[])), serde_json::json!({"requeued": 0}));
+    assert_eq!(json(&run("hydrate", &[])), serde_json::json!({"hydrated": 5, "failed": 0, "retried": 0}));
     assert_eq!(json(&run("compact", &["--dry-run"]))["groups_compacted"], 1);
     assert_eq!(lake.number("select count(*) from data_file where explicit_row_ids").await, 0);
     assert_eq!(json(&run("compact", &[]))["files_in"], 5);
