@@ -1,14 +1,20 @@
 //! What a comparison with the object store needs to know.
 
+use crate::hydration::{PendingColumn, columns_as_named_at};
 use crate::{Catalog, Result};
 use hoglake_model::CatalogId;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A live file and its vector, as registered.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct RegisteredObject {
     /// The file.
     pub data_file_id: i64,
+    /// Its table.
+    pub table_id: i64,
+    /// Since when it is part of it.
+    pub begin_snapshot: i64,
     /// The object.
     pub path: String,
     /// Rows.
@@ -19,8 +25,15 @@ pub struct RegisteredObject {
     pub footer_size: Option<i64>,
     /// Whether the catalog knows that it lacks field ids.
     pub missing_field_ids: bool,
+    /// Whether its footer has not been read yet, so that what is in there is not known.
+    pub is_pending: bool,
     /// Whether it carries its row ids.
     pub explicit_row_ids: bool,
+    /// The first field id that its table has not given to any column yet.
+    pub next_field_id: i64,
+    /// The live columns of its table, under the names that they had when it was registered.
+    #[sqlx(skip)]
+    pub columns: Arc<Vec<PendingColumn>>,
     /// Its vector,
     pub delete_file_id: Option<i64>,
     /// the vector's object,
@@ -42,12 +55,18 @@ impl Catalog {
         after: i64,
         limit: i64,
     ) -> Result<Vec<RegisteredObject>> {
-        Ok(sqlx::query_as(include_str!("../../sql/verify/objects_page.sql"))
+        let mut page: Vec<RegisteredObject> = sqlx::query_as(include_str!("../../sql/verify/objects_page.sql"))
             .bind(catalog.0)
             .bind(after)
             .bind(limit)
             .fetch_all(self.background_pool())
-            .await?)
+            .await?;
+        let vintages = page.iter().map(|object| (object.table_id, object.begin_snapshot)).collect();
+        let columns = columns_as_named_at(self.background_pool(), catalog, vintages).await?;
+        for object in &mut page {
+            object.columns = columns.get(&(object.table_id, object.begin_snapshot)).cloned().unwrap_or_default();
+        }
+        Ok(page)
     }
 
     /// Which of `files` are still live: a file that was replaced while the store was read is no violation.

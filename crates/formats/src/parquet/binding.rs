@@ -12,6 +12,8 @@ pub struct Binding {
     pub by_name: bool,
     /// Whether some leaf carries no id. Such a leaf of a file bound by id belongs to no column, whatever its name.
     pub missing_field_ids: bool,
+    /// The ids of the top-level fields.
+    pub field_ids: Vec<FieldId>,
     /// For each column, in the order given, its leaf.
     pub leaves: Vec<Option<usize>>,
 }
@@ -67,6 +69,7 @@ impl Binding {
             missing_field_ids: (0..schema.num_columns())
                 .any(|i| !schema.column(i).self_type().get_basic_info().has_id()),
             leaves: columns.iter().map(find).collect(),
+            field_ids: ids.iter().map(|(id, _)| FieldId(i64::from(*id))).collect(),
         })
     }
 }

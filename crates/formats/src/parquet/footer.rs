@@ -5,7 +5,7 @@ use super::binding::{Binding, BindingError};
 use super::statistics::column_stats;
 use crate::store::{Object, StoreError};
 use bytes::Bytes;
-use hoglake_model::ColumnStats;
+use hoglake_model::{ColumnStats, FieldId};
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
 use parquet::file::metadata::ParquetMetaData;
 use std::ops::Range;
@@ -43,6 +43,8 @@ pub struct FooterStatistics {
     pub columns: Vec<ColumnStats>,
     /// Whether some leaf carries no field id.
     pub missing_field_ids: bool,
+    /// The ids of its top-level fields.
+    pub field_ids: Vec<FieldId>,
     /// Whether columns were bound by name, since no field carries an id. Renaming a column would lose its data here.
     pub bound_by_name: bool,
 }
@@ -124,6 +126,7 @@ pub fn statistics_of(metadata: &ParquetMetaData, columns: &[Column]) -> Result<F
         footer_size: 0,
         columns,
         missing_field_ids: binding.missing_field_ids,
+        field_ids: binding.field_ids,
         bound_by_name: binding.by_name,
     })
 }

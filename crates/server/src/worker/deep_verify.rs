@@ -1,11 +1,12 @@
 //! Deep verify: compares the catalog with what lies in the object store.
 
-use super::{Trigger, WorkError, Worker, in_words};
+use super::{Trigger, WorkError, Worker, columns, in_words};
 use futures::{StreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::verify::{MAX_SAMPLES, Outcome, RegisteredObject, Report};
-use hoglake_formats::parquet::footer::{RegisteredFile, footer_statistics};
+use hoglake_formats::parquet::footer::{FooterStatistics, RegisteredFile, footer_statistics};
 use hoglake_formats::puffin;
+use hoglake_model::{FieldId, Location};
 use object_store::ObjectStoreExt;
 
 /// Files that are compared together.
@@ -99,11 +100,9 @@ impl Worker {
             record_count: Some(registered.record_count),
             max_whole_object_bytes: self.settings.hydrator_max_whole_object_bytes,
         };
-        let footer = footer_statistics(&object, file, &[]).await.map_err(|e| in_words(&e))?;
-        if footer.missing_field_ids && !registered.missing_field_ids {
-            return Err("some column carries no field id, which the catalog does not know".to_owned());
-        }
-        Ok(())
+        let columns = columns(&registered.columns);
+        let footer = footer_statistics(&object, file, &columns).await.map_err(|e| in_words(&e))?;
+        check_fields(registered, &footer)
     }
 
     async fn compare_vector(&self, registered: &RegisteredObject) -> Result<(), String> {
@@ -122,6 +121,9 @@ impl Worker {
         if u64::try_from(count) != Ok(read.vector.cardinality()) {
             return Err(format!("it deletes {} rows, {count} were registered", read.vector.cardinality()));
         }
+        if let Some(other) = read.referenced_data_file.filter(|other| !is_same_place(other, &registered.path)) {
+            return Err(format!("it belongs to `{other}`, and was registered for `{}`", registered.path));
+        }
         match read.vector.last() {
             Some(last) if u64::try_from(registered.record_count).is_ok_and(|rows| last >= rows) => {
                 Err(format!("it deletes row {last} of a file with {} rows", registered.record_count))
@@ -129,6 +131,37 @@ impl Worker {
             _ => Ok(()),
         }
     }
+}
+
+/// Compares the fields of a file with its table's columns and with what the catalog knows of the file.
+fn check_fields(registered: &RegisteredObject, footer: &FooterStatistics) -> Result<(), String> {
+    // what a pending file lacks nobody could know before its footer is read
+    if footer.missing_field_ids && !registered.missing_field_ids && !registered.is_pending {
+        return Err("some column carries no field id, which the catalog does not know".to_owned());
+    }
+    let carries_row_ids = footer.field_ids.contains(&FieldId::ROW_ID);
+    if carries_row_ids != registered.explicit_row_ids {
+        return Err(if carries_row_ids {
+            "it carries a column of row ids, and was registered as a file without".to_owned()
+        } else {
+            "it carries no column of row ids, and was registered as a file with one".to_owned()
+        });
+    }
+    // columns that came later, or have gone, are missing rightly
+    let mut expected = registered.columns.iter().filter(|column| column.name.is_some()).peekable();
+    let strange = |id: &&FieldId| **id != FieldId::ROW_ID && !(1..registered.next_field_id).contains(&id.0);
+    if expected.peek().is_some()
+        && !expected.any(|column| footer.field_ids.contains(&column.field_id))
+        && let Some(id) = footer.field_ids.iter().find(strange)
+    {
+        return Err(format!("none of its fields is a column of the table, and field id {id} never was one's"));
+    }
+    Ok(())
+}
+
+/// Whether two spellings name one object.
+fn is_same_place(one: &str, other: &str) -> bool {
+    one == other || matches!((Location::parse(one), Location::parse(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 fn note(check: &mut (i64, Vec<String>), problem: Option<String>) {

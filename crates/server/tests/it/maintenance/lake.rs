@@ -236,7 +236,12 @@ impl Lake {
     /// Replaces the vector of a file by one with all of `positions`.
     pub async fn delete(&mut self, data_file_id: i64, positions: &BTreeSet<u64>) -> i64 {
         let (path, file) = self.next_path("vector");
-        let bytes = puffin::write(&DeletionVector::from_positions(positions.iter().copied()), "data").unwrap();
+        let data_file: String = sqlx::query_scalar("select path from data_file where data_file_id = $1")
+            .bind(data_file_id)
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+        let bytes = puffin::write(&DeletionVector::from_positions(positions.iter().copied()), &data_file).unwrap();
         std::fs::write(&file, &bytes).unwrap();
         let vector = DeleteFileRegistration {
             data_file_id,
