@@ -60,6 +60,8 @@ pub enum Hydrated {
     Failed(String),
     /// The store could not serve it; try again after the delay.
     Retry(String, Duration),
+    /// There was no time left to ask for it; it is due again at once.
+    NotBegun,
 }
 
 #[derive(sqlx::FromRow)]
@@ -171,6 +173,7 @@ impl Catalog {
         let mut rows = StatisticsRows::default();
         let mut failed: (Vec<i64>, Vec<&str>) = Default::default();
         let mut retried: (Vec<i64>, Vec<f64>, Vec<&str>) = Default::default();
+        let mut released: Vec<i64> = Vec::new();
         for (file, outcome) in outcomes {
             match outcome {
                 Hydrated::Provided { statistics, missing_field_ids, footer_size } => {
@@ -185,6 +188,7 @@ impl Catalog {
                     failed.0.push(file.0);
                     failed.1.push(reason);
                 }
+                Hydrated::NotBegun => released.push(file.0),
                 Hydrated::Retry(error, delay) => {
                     retried.0.push(file.0);
                     retried.1.push(delay.as_secs_f64());
@@ -228,6 +232,14 @@ impl Catalog {
                 .bind(retried.0)
                 .bind(retried.1)
                 .bind(retried.2)
+                .execute(self.background_pool())
+                .await?;
+        }
+        if !released.is_empty() {
+            sqlx::query(include_str!("../sql/hydration/release.sql"))
+                .bind(catalog.0)
+                .bind(claimant)
+                .bind(released)
                 .execute(self.background_pool())
                 .await?;
         }

@@ -60,7 +60,8 @@ impl Worker {
         record.finish(requeued.map(|requeued| Requeued { requeued }).map_err(WorkError::from)).await
     }
 
-    /// Hydrates pending files of a catalog until none is due or `budget` is over.
+    /// Hydrates pending files of a catalog until none is due or `budget` is over. Whatever the budget, as many are read as
+    /// are read at a time, so that a short turn comes forward, too.
     ///
     /// # Errors
     /// [`WorkError::Catalog`]. Failures of single files are counted, not returned.
@@ -95,9 +96,15 @@ impl Worker {
             Ok::<_, WorkError>(Some((stream::iter(files.into_iter().map(Ok::<_, WorkError>)), false)))
         });
         // Claiming, reading and storing go on side by side: whoever waits for one of them keeps none of the others waiting.
+        // A store that does not answer takes long with each of a claim's files: what is not begun in time is given back.
         let mut settled = claims
             .try_flatten()
-            .map_ok(|file| async move { Ok((file.id, self.read_footer(&file).await)) })
+            .enumerate()
+            .map(|(number, file)| file.map(|file| (number < self.settings.hydrator_concurrency, file)))
+            .map_ok(|(is_first, file)| async move {
+                let is_over = !is_first && Instant::now() >= until;
+                Ok((file.id, if is_over { Hydrated::NotBegun } else { self.read_footer(&file).await }))
+            })
             .try_buffer_unordered(self.settings.hydrator_concurrency)
             .try_chunks(SETTLE)
             .map_err(|error| error.1)
@@ -146,7 +153,7 @@ impl HydrationStatus {
         self.failed += failed;
         for (file, outcome) in outcomes {
             match outcome {
-                Hydrated::Provided { .. } => {}
+                Hydrated::Provided { .. } | Hydrated::NotBegun => {}
                 Hydrated::Retry(..) => self.retried += 1,
                 Hydrated::Failed(reason) if self.failures.len() < 20 => {
                     self.failures.push(format!("data file {file}: {reason}"));
