@@ -40,6 +40,8 @@ pub struct Claimed {
     pub path: String,
     /// Whether it is a deletion vector rather than a data file.
     pub is_vector: bool,
+    /// Whether it was queued before it was written, so that its upload may have ended half-way.
+    pub is_staged: bool,
 }
 
 /// What a claim yielded.

@@ -17,4 +17,5 @@ set claimed_by = $2, claimed_until = clock_timestamp() + make_interval(secs => $
     last_attempt_at = clock_timestamp()
 from due
 where r.removal_id = due.removal_id
-returning r.removal_id, r.path, r.kind = 'delete' as is_vector
+returning r.removal_id, r.path, r.kind = 'delete' as is_vector,
+          r.reason = 'compaction_staging' as is_staged

@@ -1,5 +1,7 @@
 //! Cleanup: deletes objects that nothing refers to.
 
+mod uploads;
+
 use super::{Record, Trigger, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome as AuditOutcome};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -137,6 +139,8 @@ impl Worker {
         claimed: Vec<Claimed>,
         status: &mut CleanupStatus,
     ) -> Result<(), WorkError> {
+        let staged: Vec<Claimed> = claimed.iter().filter(|c| c.is_staged).cloned().collect();
+        let half_way = uploads::remove_unfinished(staged).await;
         let paths: HashMap<i64, String> = claimed.iter().map(|c| (c.removal_id, c.path.clone())).collect();
         let (groups, mut failed) = self.by_store(claimed);
         let mut settled: Vec<(i64, Outcome)> = Vec::new();
@@ -145,9 +149,11 @@ impl Worker {
             let (gone, errors) = delete_all(&store, present.iter().cloned().collect()).await;
             for (removal, object) in objects {
                 let path = &object.path;
-                if let Some(error) = unknown.get(path).or_else(|| errors.get(path)) {
+                let half = half_way.get(&removal);
+                let error = half.and_then(|half| half.as_ref().err());
+                if let Some(error) = unknown.get(path).or_else(|| errors.get(path)).or(error) {
                     failed.push((removal, error.clone()));
-                } else if gone.contains(path) {
+                } else if gone.contains(path) || (half.is_some() && !present.contains(path)) {
                     settled.push((removal, Outcome::Deleted));
                 } else if !present.contains(path) {
                     settled.push((removal, Outcome::Absent));

@@ -153,6 +153,52 @@ async fn vectors_that_are_not_what_was_registered_stop_the_group() {
 }
 
 #[tokio::test]
+async fn cleanup_removes_what_a_killed_upload_left() {
+    let lake = five_files().await;
+    let folder = lake.folder.path().join("lake/demo/data/ns/t");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (half, whole) = (folder.join("compacted-1.parquet"), folder.join("compacted-2.parquet"));
+    let others = ["compacted-3.parquet#1", "compacted-1.parquet#1x", "compacted-1.parquet#", "dead#1"];
+    let unfinished = ["compacted-1.parquet#1", "compacted-1.parquet#2", "compacted-2.parquet#1", "compacted-2.parquet"];
+    for name in others.iter().chain(&unfinished) {
+        std::fs::write(folder.join(name), b"PAR1").unwrap();
+    }
+    for (path, reason) in
+        [(&half, "compaction_staging"), (&whole, "compaction_staging"), (&folder.join("dead"), "snapshot_expiry")]
+    {
+        sqlx::query(
+            "insert into file_removal (catalog_id, path, kind, reason) values (1, $1, 'data', $2::removal_reason)",
+        )
+        .bind(path.to_str().unwrap())
+        .bind(reason)
+        .execute(&lake.pool)
+        .await
+        .unwrap();
+    }
+    let status = lake.worker.clean(&lake.catalog, 100, false, Trigger::Request).await.unwrap();
+    assert_eq!((status.removed, status.missing, status.failed), (2, 1, 0), "{status:?}");
+    let mut left: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, ["compacted-1.parquet#", "compacted-1.parquet#1x", "compacted-3.parquet#1", "dead#1"]);
+}
+
+#[tokio::test]
+async fn a_hydration_whose_time_is_over_gives_back_what_it_has_not_begun() {
+    let mut lake = Lake::new(false).await;
+    let files: Vec<_> = (0..100).map(|i| lake.write(&[(i, None)])).collect();
+    lake.register(files).await;
+    let status = lake.worker.hydrate(&lake.catalog, Duration::ZERO, Trigger::Request).await.unwrap();
+    let chunk = i64::try_from(lake.worker.settings.hydrator_concurrency).unwrap();
+    assert_eq!((status.hydrated, status.retried, status.failed), (chunk, 0, 0), "{status:?}");
+    let given_back = "select count(*) from hydration
+                      where claimed_by is null and attempts = 0 and next_attempt_at <= now() and last_error is null";
+    assert_eq!(lake.number(given_back).await, 100 - chunk);
+    let status = lake.worker.hydrate(&lake.catalog, FOREVER, Trigger::Request).await.unwrap();
+    assert_eq!(status.hydrated, 100 - chunk, "{status:?}");
+}
+
+#[tokio::test]
 async fn cleanup_of_many_objects_counts_each_and_keeps_referenced_ones() {
     let mut lake = Lake::new(false).await;
     let kept = lake.write(&[(1, None)]);
