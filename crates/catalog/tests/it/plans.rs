@@ -80,6 +80,7 @@ const MAINTENANCE: &[Hot] = &[
     hot!("compaction/claim", "1, '00000000-0000-4000-8000-000000000001', 900, '{30001,30002}'"),
     hot!("compaction/debts", "1, 100"),
     hot!("compaction/discard", "500, '00000000-0000-4000-8000-000000000001'"),
+    hot!("compaction/put_off", "'00000000-0000-4000-8000-000000000001', 77, 600"),
     hot!("compaction/release", "'00000000-0000-4000-8000-000000000001', 77"),
     hot!("compaction/renew", "'00000000-0000-4000-8000-000000000001', 900, 77"),
     hot!("compaction/specs", "1, 77"),
@@ -97,6 +98,7 @@ const MAINTENANCE: &[Hot] = &[
     hot!("hydration/columns", "1, '{77,78}', '{19000,19001}'"),
     hot!("hydration/fail", "1, '00000000-0000-4000-8000-000000000001', '{50,100}', '{a,b}'"),
     hot!("hydration/failures", "1, 20"),
+    hot!("hydration/release", "1, '00000000-0000-4000-8000-000000000001', '{50,100}'"),
     hot!("hydration/requeue", "1, 77"),
     hot!("hydration/retry", "1, '00000000-0000-4000-8000-000000000001', '{50,100}', '{5,5}', '{a,b}'"),
     hot!(

@@ -8,7 +8,7 @@ use hoglake_model::{Location, Root};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Removes what is left of the uploads of these queue entries. Which of them had something left, or why it stays.
 pub(super) async fn remove_unfinished(staged: Vec<Claimed>) -> HashMap<i64, Result<(), String>> {
@@ -39,7 +39,7 @@ pub(super) async fn remove_unfinished(staged: Vec<Claimed>) -> HashMap<i64, Resu
 }
 
 fn remove_in(
-    folder: &PathBuf,
+    folder: &Path,
     uploads: &HashMap<String, i64>,
     removed: &mut HashMap<i64, Result<(), String>>,
 ) -> io::Result<()> {
