@@ -23,7 +23,7 @@ use hoglake_model::table::{
     Version, VersionId, Watermark,
 };
 use listing::Listing;
-use merge::Merge;
+use merge::{Merge, Merged};
 use parquet::file::metadata::ParquetMetaData;
 use partitions::Partitioning;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl ParquetDirectorySource {
             merge.add(&file.key, file.modified_ms, &schema.schema)?;
         }
         drop(footers);
-        let (mut schema, field_ids, mut warnings) = merge.finish();
+        let Merged { mut schema, field_ids, binding, mut warnings } = merge.finish();
         let (partitioning, spec) = partitioning.typed(&mut schema)?;
         warnings.extend(listing.warnings.iter().cloned());
         let head = TableState {
@@ -103,7 +103,7 @@ impl ParquetDirectorySource {
             field_ids,
             specs: vec![spec],
             default_spec: 0,
-            binding: hoglake_model::table::Binding { partition_columns_absent: true, ..Default::default() },
+            binding,
             warnings,
             deletes_left_out: false,
         };

@@ -14,6 +14,7 @@
 
 mod archive;
 mod create;
+mod older_files;
 mod plan;
 mod publish;
 
@@ -217,6 +218,7 @@ impl Target for HudiTarget {
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
         let mut found = schema_writer::unsupported(&state.schema);
+        found.extend(older_files::unsupported(state));
         for field in state.spec(state.default_spec).into_iter().flat_map(|spec| &spec.fields) {
             let column = state.schema.node(field.source).and_then(|n| n.field);
             let moment = column.and_then(|c| c.ty.primitive());

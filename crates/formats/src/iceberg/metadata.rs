@@ -136,6 +136,14 @@ impl TableMetadata {
         self.partition_specs.iter().map(|json| parse_spec(place, json)).collect()
     }
 
+    /// Whether the table declares an order for new files.
+    pub fn is_sorted(&self) -> bool {
+        let number = |order: &Json| order.get("order-id").and_then(Json::as_i64);
+        let default = Some(i64::from(self.default_sort_order_id));
+        let order = self.sort_orders.iter().find(|order| number(order) == default);
+        order.and_then(|o| o.get("fields")?.as_array()).is_some_and(|fields| !fields.is_empty())
+    }
+
     /// The main branch's snapshot.
     pub fn current(&self) -> Option<&Snapshot> {
         self.current_snapshot_id.and_then(|id| self.snapshot(id))

@@ -204,6 +204,16 @@ fn type_json(ty: &Type) -> Json {
     }
 }
 
+/// "Schema Evolution": the promotions of primitive types.
+pub(super) fn promotes(from: Primitive, to: Primitive) -> bool {
+    match (from, to) {
+        (Primitive::Int, Primitive::Long) | (Primitive::Float, Primitive::Double) | (Primitive::Unknown, _) => true,
+        (Primitive::Date, Primitive::Timestamp | Primitive::TimestampNs) => true,
+        (Primitive::Decimal(from), Primitive::Decimal(to)) => from.scale == to.scale && from.precision <= to.precision,
+        (from, to) => from == to,
+    }
+}
+
 /// The default name mapping of a schema ("Name Mapping Serialization"): how readers find the columns of files without
 /// field ids. The stored name comes first, the name of today second.
 pub(super) fn name_mapping(schema: &Schema) -> Json {

@@ -1,5 +1,6 @@
 //! An Iceberg table as a [`Source`]: the main branch of the newest metadata file.
 
+mod binding;
 mod equality;
 mod positions;
 mod replay;
@@ -12,11 +13,10 @@ use super::metadata::{Snapshot as IcebergSnapshot, TableMetadata};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
 use futures::StreamExt;
+use hoglake_model::Location;
 use hoglake_model::table::{
-    Binding, DataFile, FieldIds, FilePath, Primitive, RowDeletes, Schema, TableFormat, TableState, Type, Version,
-    VersionId, Watermark,
+    DataFile, FieldIds, FilePath, Primitive, RowDeletes, TableFormat, TableState, Type, Version, VersionId, Watermark,
 };
-use hoglake_model::{FieldId, Location};
 use positions::PositionCache;
 pub(super) use positions::{read as read_positions, vector_at};
 use std::collections::HashMap;
@@ -148,6 +148,11 @@ impl IcebergSource {
         };
         let mut state = state(&self.root, &place, metadata, metadata.current_schema_id, version)?;
         state.warnings.clone_from(&located.warnings);
+        if metadata.is_sorted() {
+            state
+                .warnings
+                .push("the sort order of the table is not converted; files stay sorted as they are".to_owned());
+        }
         Ok(Head { root: self.root.clone(), place, paths, state: Arc::new(state), located })
     }
 }
@@ -155,7 +160,7 @@ impl IcebergSource {
 /// The state of a version with one of the table's schemas.
 fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, version: Version) -> Result<TableState> {
     let current = metadata.schema(place, schema)?;
-    let binding = binding(place, metadata, &current);
+    let binding = binding::read(place, metadata, &current);
     Ok(TableState {
         format: TableFormat::Iceberg,
         table_id: metadata.table_uuid.clone(),
@@ -170,63 +175,6 @@ fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, v
         warnings: Vec::new(),
         deletes_left_out: false,
     })
-}
-
-/// Visits every field of a name mapping ("Name Mapping Serialization") with the names that each step of its path may
-/// have, its own last. `steps` is where the fields of `json` are.
-fn visit_mapping<'a>(
-    json: Option<&'a serde_json::Value>,
-    steps: &mut Vec<Vec<&'a str>>,
-    visit: &mut dyn FnMut(FieldId, &[Vec<&'a str>]),
-) {
-    if steps.len() >= 64 {
-        return;
-    }
-    for field in json.and_then(|j| j.as_array()).into_iter().flatten() {
-        let names = field.get("names").and_then(|n| n.as_array()).into_iter().flatten();
-        steps.push(names.filter_map(|n| n.as_str()).collect());
-        if let Some(id) = field.get("field-id").and_then(|id| id.as_i64()) {
-            visit(FieldId(id), steps);
-        }
-        visit_mapping(field.get("fields"), steps, visit);
-        steps.pop();
-    }
-}
-
-/// Compares a schema with all that the table ever had.
-fn binding(place: &str, metadata: &TableMetadata, current: &Schema) -> Binding {
-    let mapping = metadata.property("schema.name-mapping.default");
-    let mut binding = Binding { ids_may_be_absent: mapping.is_some(), ..Binding::default() };
-    let mapping: Option<serde_json::Value> = mapping.and_then(|text| serde_json::from_str(text).ok());
-    // A name of the mapping that is not the column's is the name in some file.
-    visit_mapping(mapping.as_ref(), &mut Vec::new(), &mut |id, steps| {
-        let column = current.node(id).and_then(|node| node.field);
-        let names = || steps.last().into_iter().flatten();
-        binding.by_id |= column.is_some_and(|c| names().any(|name| c.name != *name));
-    });
-    let mut by_id = HashMap::new();
-    let mut by_path = HashMap::new();
-    current.walk(&mut |path, node| {
-        by_id.insert(node.id, (path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.ty.primitive()));
-        by_path.insert(path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.id);
-    });
-    for json in &metadata.schemas {
-        let Ok(other) = super::schema::parse(place, json) else { continue };
-        other.walk(&mut |path, node| {
-            if let Some((name, now)) = by_id.get(&node.id) {
-                binding.by_id |= !name.iter().map(String::as_str).eq(path.iter().copied());
-                if let (Some(then), Some(now)) = (node.ty.primitive(), now)
-                    && then != *now
-                    && !binding.older_types.contains(&(node.id, then))
-                {
-                    binding.older_types.push((node.id, then));
-                }
-            }
-            let path: Vec<_> = path.iter().map(|p| (*p).to_owned()).collect();
-            binding.by_id |= by_path.get(&path).is_some_and(|id| *id != node.id);
-        });
-    }
-    binding
 }
 
 /// Types of the leaves and of the partition tuples, for reading manifests.

@@ -1,9 +1,9 @@
 //! One schema from the footers of many files.
 
 use crate::sync::{Error, Result};
-use hoglake_model::table::{Element, Field, FieldIds, Primitive, Schema, Type};
+use hoglake_model::table::{Binding, Element, Field, FieldIds, Primitive, Schema, Type};
 use hoglake_model::{DecimalType, FieldId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The union of the schemas seen so far. Ids above zero are the files' own.
 #[derive(Default)]
@@ -12,7 +12,31 @@ pub(super) struct Merge {
     files: u64,
     /// When the newest file was written that named the columns.
     named_ms: i64,
+    /// Whether some file names a column without an id.
+    without_ids: bool,
+    notes: Notes,
+}
+
+/// What the files disagree about.
+#[derive(Default)]
+struct Notes {
+    /// Ids of columns that files call by different names.
+    renamed: BTreeSet<FieldId>,
+    /// Types that some file has instead of the common one, with the column's place: its number at each level.
+    narrower: Vec<(Vec<usize>, Primitive)>,
     warnings: Vec<String>,
+}
+
+/// What all files together say.
+#[derive(Debug)]
+pub(super) struct Merged {
+    pub schema: Schema,
+    /// What the ids in it mean.
+    pub field_ids: FieldIds,
+    /// How the files differ from the schema.
+    pub binding: Binding,
+    /// What a reader should know.
+    pub warnings: Vec<String>,
 }
 
 impl Merge {
@@ -22,6 +46,7 @@ impl Merge {
     /// [`Error::UnsupportedSource`] naming the file and the column where types, or names and ids, contradict.
     pub(super) fn add(&mut self, key: &str, modified_ms: i64, schema: &Schema) -> Result<()> {
         let first = self.files == 0;
+        schema.walk(&mut |_, node| self.without_ids |= node.field.is_some() && node.id.0 <= 0);
         self.files += 1;
         if first {
             self.fields.clone_from(&schema.fields);
@@ -30,7 +55,7 @@ impl Merge {
         }
         let newer = modified_ms > self.named_ms;
         self.named_ms = self.named_ms.max(modified_ms);
-        let mut merging = Merging { newer, path: Vec::new(), warnings: &mut self.warnings };
+        let mut merging = Merging { newer, path: Vec::new(), at: Vec::new(), notes: &mut self.notes };
         merging.fields(&mut self.fields, &schema.fields).map_err(|detail| Error::UnsupportedSource {
             feature: "files of differing schemas".to_owned(),
             place: key.to_owned(),
@@ -38,19 +63,53 @@ impl Merge {
         })
     }
 
-    /// The schema, what its ids mean, and what a reader should know.
-    pub(super) fn finish(self) -> (Schema, FieldIds, Vec<String>) {
+    /// The union.
+    pub(super) fn finish(self) -> Merged {
+        let Notes { renamed, narrower, warnings } = self.notes;
         let mut schema = Schema { fields: self.fields, identifier_fields: Vec::new() };
         let mut own = false;
         schema.walk(&mut |_, node| own |= node.id.0 > 0);
-        if !own {
-            let numbered = schema.renumbered(None, FieldId(0));
-            return (numbered.schema, FieldIds::Positional, self.warnings);
+        let field_ids = if own {
+            // Columns that files without ids brought in are numbered after all others.
+            let mut next = super::next_id(&schema);
+            number(&mut schema.fields, &mut next);
+            FieldIds::Assigned
+        } else {
+            schema = schema.renumbered(None, FieldId(0)).schema;
+            FieldIds::Positional
+        };
+        let mut older_types = Vec::new();
+        for (at, then) in narrower {
+            let Some(id) = column_at(&schema.fields, &at) else { continue };
+            if schema.primitive(id) != Some(then) && !older_types.contains(&(id, then)) {
+                older_types.push((id, then));
+            }
         }
-        // Columns that files without ids brought in are numbered after all others.
-        let mut next = super::next_id(&schema);
-        number(&mut schema.fields, &mut next);
-        (schema, FieldIds::Assigned, self.warnings)
+        let binding = Binding {
+            by_id: renamed.into_iter().collect(),
+            ids_may_be_absent: own && self.without_ids,
+            older_types,
+            partition_columns_absent: true,
+        };
+        Merged { schema, field_ids, binding, warnings }
+    }
+}
+
+/// The id of the column at this place.
+fn column_at(fields: &[Field], at: &[usize]) -> Option<FieldId> {
+    let (first, rest) = at.split_first()?;
+    let field = fields.get(*first)?;
+    node_at(field.id, &field.ty, rest)
+}
+
+fn node_at(id: FieldId, ty: &Type, at: &[usize]) -> Option<FieldId> {
+    let Some((first, rest)) = at.split_first() else { return Some(id) };
+    match (ty, first) {
+        (Type::Struct(fields), _) => column_at(fields, at),
+        (Type::List(element), 0) => node_at(element.id, &element.ty, rest),
+        (Type::Map(entry), 0) => node_at(entry.0.id, &entry.0.ty, rest),
+        (Type::Map(entry), 1) => node_at(entry.1.id, &entry.1.ty, rest),
+        _ => None,
     }
 }
 
@@ -88,7 +147,9 @@ fn assign(id: &mut FieldId, next: &mut i64) {
 struct Merging<'a> {
     newer: bool,
     path: Vec<String>,
-    warnings: &'a mut Vec<String>,
+    /// As `path`, in numbers.
+    at: Vec<usize>,
+    notes: &'a mut Notes,
 }
 
 impl Merging<'_> {
@@ -130,7 +191,8 @@ impl Merging<'_> {
                         *flag = true;
                     }
                     if column.name != field.name {
-                        self.warnings.push(format!(
+                        self.notes.renamed.insert(column.id);
+                        self.notes.warnings.push(format!(
                             "column {} is called `{}` in some files and `{}` in others; readers without field ids \
                              will not find both",
                             column.id, column.name, field.name
@@ -143,7 +205,9 @@ impl Merging<'_> {
                         column.id = field.id;
                     }
                     column.required &= field.required;
+                    self.at.push(i);
                     self.types(&mut column.ty, &field.ty)?;
+                    self.at.pop();
                 }
                 None => all.push(Field { required: false, ..field.clone() }),
             }
@@ -156,7 +220,13 @@ impl Merging<'_> {
         Ok(())
     }
 
-    fn element(&mut self, all: &mut Element, new: &Element, name: &str) -> std::result::Result<(), String> {
+    fn element(
+        &mut self,
+        all: &mut Element,
+        new: &Element,
+        name: &str,
+        number: usize,
+    ) -> std::result::Result<(), String> {
         self.path.push(name.to_owned());
         if all.id.0 > 0 && new.id.0 > 0 && all.id != new.id {
             return self.fail(&format!("it has field id {} here and {} in other files", new.id, all.id));
@@ -165,7 +235,9 @@ impl Merging<'_> {
             all.id = new.id;
         }
         all.required &= new.required;
+        self.at.push(number);
         self.types(&mut all.ty, &new.ty)?;
+        self.at.pop();
         self.path.pop();
         Ok(())
     }
@@ -173,14 +245,18 @@ impl Merging<'_> {
     fn types(&mut self, all: &mut Type, new: &Type) -> std::result::Result<(), String> {
         match (&mut *all, new) {
             (Type::Primitive(old), Type::Primitive(new)) => match promote(*old, *new) {
-                Some(common) => *old = common,
+                Some(common) => {
+                    let narrower = [*old, *new].into_iter().filter(|ty| *ty != common && *ty != Primitive::Unknown);
+                    self.notes.narrower.extend(narrower.map(|ty| (self.at.clone(), ty)));
+                    *old = common;
+                }
                 None => return self.fail(&format!("it is {old} in some files and {new} in this one")),
             },
             (Type::Struct(old), Type::Struct(new)) => self.fields(old, new)?,
-            (Type::List(old), Type::List(new)) => self.element(old, new, "element")?,
+            (Type::List(old), Type::List(new)) => self.element(old, new, "element", 0)?,
             (Type::Map(old), Type::Map(new)) => {
-                self.element(&mut old.0, &new.0, "key")?;
-                self.element(&mut old.1, &new.1, "value")?;
+                self.element(&mut old.0, &new.0, "key", 0)?;
+                self.element(&mut old.1, &new.1, "value", 1)?;
             }
             (old, new) => return self.fail(&format!("it is {old} in some files and {new} in this one")),
         }
@@ -220,7 +296,7 @@ mod tests {
         Schema { fields, identifier_fields: Vec::new() }
     }
 
-    fn merged(files: &[Schema]) -> Result<(Schema, FieldIds, Vec<String>)> {
+    fn merged(files: &[Schema]) -> Result<Merged> {
         let mut merge = Merge::default();
         for (i, file) in files.iter().enumerate() {
             merge.add(&format!("f{i}"), i64::try_from(i).unwrap(), file)?;
@@ -230,7 +306,7 @@ mod tests {
 
     #[test]
     fn columns_without_ids_are_joined_by_name_and_promoted() {
-        let (schema, ids, _) = merged(&[
+        let Merged { schema, field_ids: ids, binding, .. } = merged(&[
             schema(&[(-1, "a", Primitive::Int), (-2, "b", Primitive::Float)]),
             schema(&[(-1, "b", Primitive::Double), (-2, "c", Primitive::String), (-3, "a", Primitive::Long)]),
         ])
@@ -241,17 +317,35 @@ mod tests {
             [(1, "a", Some(Primitive::Long)), (2, "b", Some(Primitive::Double)), (3, "c", Some(Primitive::String))]
         );
         assert_eq!(ids, FieldIds::Positional);
+        let narrower = [(FieldId(1), Primitive::Int), (FieldId(2), Primitive::Float)];
+        assert!(narrower.iter().all(|older| binding.older_types.contains(older)), "{binding:?}");
+        assert_eq!((binding.older_types.len(), binding.by_id.len(), binding.ids_may_be_absent), (2, 0, false));
+    }
+
+    #[test]
+    fn narrower_types_are_found_in_nested_columns() {
+        let element = |ty: Primitive| Element { id: FieldId(-1), required: false, ty: ty.into() };
+        let file = |ty| {
+            let map = Type::Map(Box::new((element(Primitive::String), element(ty))));
+            let members = vec![Field::optional(-2, "x", Primitive::Date.into()), Field::optional(-3, "m", map)];
+            Schema { fields: vec![Field::optional(-1, "s", Type::Struct(members))], identifier_fields: Vec::new() }
+        };
+        let merged = merged(&[file(Primitive::Short), file(Primitive::Long), file(Primitive::Int)]).unwrap();
+        let found = |(id, then): &(FieldId, Primitive)| (merged.schema.path(*id).unwrap().join("."), *then);
+        let older: Vec<_> = merged.binding.older_types.iter().map(found).collect();
+        assert_eq!(older, [("s.m.value".to_owned(), Primitive::Short), ("s.m.value".to_owned(), Primitive::Int)]);
     }
 
     #[test]
     fn field_ids_carry_renames_and_contradictions_are_refused() {
-        let (renamed, ids, warnings) = merged(&[
+        let Merged { schema: renamed, field_ids: ids, binding, warnings } = merged(&[
             schema(&[(7, "old", Primitive::Int)]),
             schema(&[(7, "new", Primitive::Int), (-1, "x", Primitive::Int)]),
         ])
         .unwrap();
         assert_eq!((renamed.fields[0].name.as_str(), renamed.fields[1].id.0, ids), ("new", 8, FieldIds::Assigned));
         assert_eq!(warnings.len(), 1);
+        assert_eq!((binding.by_id, binding.ids_may_be_absent), (vec![FieldId(7)], true));
         // Numbered by position in each file: names and ids contradict.
         let numbered = [
             schema(&[(1, "a", Primitive::Int), (2, "b", Primitive::Int)]),
@@ -269,7 +363,7 @@ mod tests {
         let mut part = full.clone();
         part.fields.truncate(1);
         for files in [[full.clone(), part.clone()], [part, full]] {
-            let (schema, ..) = merged(&files).unwrap();
+            let schema = merged(&files).unwrap().schema;
             assert_eq!(schema.fields.iter().map(|f| f.required).collect::<Vec<_>>(), [true, false]);
         }
     }

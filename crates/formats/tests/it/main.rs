@@ -23,6 +23,7 @@ mod rewrite;
 mod rewrite_corpus;
 mod rewrite_encodings;
 mod s3;
+mod schema_history;
 mod seeds;
 mod to_delta;
 mod to_iceberg;

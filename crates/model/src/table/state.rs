@@ -66,8 +66,8 @@ pub struct TableState {
 /// What files written under earlier schemas may hold instead of what the schema says today.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Binding {
-    /// A column was renamed, or a name was given to another column: only field ids find columns in all files.
-    pub by_id: bool,
+    /// Columns that only field ids find in all files: they were renamed, or have a name that was another column's.
+    pub by_id: Vec<FieldId>,
     /// Some files may carry no field ids (Iceberg: the table has a name mapping for them).
     pub ids_may_be_absent: bool,
     /// Types that columns had before they were widened.

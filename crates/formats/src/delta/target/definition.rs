@@ -6,6 +6,7 @@ use super::super::source::Definition as Current;
 use super::super::write::{FileWriter, PartitionColumn};
 use super::super::{partition, protocol};
 use crate::sync::{Result, to_properties};
+use hoglake_model::FieldId;
 use hoglake_model::table::{
     Field, FieldIds, Primitive, Schema, TableFormat, TableState, Transform, Type, Unsupported, UnsupportedKind, Value,
     capability,
@@ -16,6 +17,8 @@ use std::collections::{HashMap, HashSet};
 const SPECIAL: &[char] = &[' ', ',', ';', '{', '}', '(', ')', '\n', '\t', '='];
 const MAPPING_MODE: &str = "delta.columnMapping.mode";
 const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
+/// How physical names begin that stand in no file.
+const BY_ID: &str = "col-";
 const ENABLE_VECTORS: &str = "delta.enableDeletionVectors";
 
 /// What the commit will say about the table.
@@ -47,8 +50,21 @@ impl Definition {
             restate = Some("the columns of the target need column mapping from now on".to_owned());
         }
         let mut table_schema = state.schema.clone();
-        physical_names(&mut table_schema.fields, mapping);
-        let mut warnings = Vec::new();
+        let had = match current.filter(|_| before == Some(Mapping::Id)) {
+            Some(current) => stored_names(&current.metadata)?,
+            None => HashMap::new(),
+        };
+        let mut moved: HashSet<FieldId> = state.binding.by_id.iter().copied().collect();
+        moved.extend(had.iter().filter(|(_, name)| name.starts_with(BY_ID)).map(|(id, _)| *id));
+        physical_names(&mut table_schema.fields, mapping, &moved);
+        table_schema.walk(&mut |path, node| {
+            if let (Some(field), Some(had)) = (node.field, had.get(&node.id))
+                && field.stored_name() != had
+            {
+                restate = Some(format!("the column {} is found by its id alone from now on", path.join(".")));
+            }
+        });
+        let mut warnings = lost(state, mapping);
         let mut columns = partition_columns(state, &table_schema, &mut warnings);
         if unpartitioned {
             columns.clear();
@@ -157,9 +173,36 @@ fn features(schema: &Schema, mapping: Mapping) -> Vec<&'static str> {
     features
 }
 
+/// What the source says of its columns and Delta does not.
+fn lost(state: &TableState, mapping: Mapping) -> Vec<String> {
+    let path = |id| state.schema.path(id).map(|path| path.join("."));
+    let mut lost = Vec::new();
+    let identifiers: Vec<_> = state.schema.identifier_fields.iter().filter_map(|id| path(*id)).collect();
+    if !identifiers.is_empty() {
+        lost.push(format!("that rows are identified by {} is lost; Delta has no place for it", identifiers.join(", ")));
+    }
+    for path in state.binding.by_id.iter().filter(|_| mapping == Mapping::Id).filter_map(|id| path(*id)) {
+        lost.push(format!(
+            "the column {path} has other names in some files, so that the table has column mapping by id; readers that \
+             map columns by name all the same (delta-rs and DuckDB do) find null in it"
+        ));
+    }
+    for (id, then) in &state.binding.older_types {
+        if let (Some(path), Some(now)) = (path(*id), state.schema.primitive(*id))
+            && schema::type_name(*then) != schema::type_name(now)
+        {
+            lost.push(format!(
+                "older files may hold the column {path} as {then} instead of {now}; the table does not declare the \
+                 feature typeWidening, with which not all readers would open it"
+            ));
+        }
+    }
+    lost
+}
+
 /// Column mapping by id where names in the files differ from today's, by name where a name is not allowed otherwise.
 fn wanted_mapping(state: &TableState) -> Mapping {
-    if state.binding.by_id && state.field_ids == FieldIds::Assigned {
+    if !state.binding.by_id.is_empty() && state.field_ids == FieldIds::Assigned {
         return Mapping::Id;
     }
     let mut special = false;
@@ -169,33 +212,38 @@ fn wanted_mapping(state: &TableState) -> Mapping {
     if special { Mapping::Name } else { Mapping::None }
 }
 
-/// By id the physical name only has to be unique for ever; by name it is the name in the files.
-fn physical_names(fields: &mut [Field], mapping: Mapping) {
+/// The names under which the columns of a table stand in its log.
+fn stored_names(metadata: &Metadata) -> Result<HashMap<FieldId, String>> {
+    let (schema, _) = schema::parse("the target", &metadata.schema_string, Mapping::Id)?;
+    let mut names = HashMap::new();
+    schema.walk(&mut |_, node| names.extend(node.field.map(|field| (node.id, field.stored_name().to_owned()))));
+    Ok(names)
+}
+
+/// By name the physical name is the name in the files. By id it only has to be unique; columns that all files call by
+/// their name keep it, for readers that look for the physical name all the same, and the others have one that is in no
+/// file, so that such readers find null and not the values of another column.
+fn physical_names(fields: &mut [Field], mapping: Mapping, moved: &HashSet<FieldId>) {
     for field in fields {
         match mapping {
             Mapping::None => field.physical_name = None,
             Mapping::Name => {}
-            Mapping::Id => field.physical_name = Some(format!("col-{}", field.id)),
-        }
-        match &mut field.ty {
-            Type::Struct(members) => physical_names(members, mapping),
-            Type::List(element) => nested_names(&mut element.ty, mapping),
-            Type::Map(entry) => {
-                nested_names(&mut entry.0.ty, mapping);
-                nested_names(&mut entry.1.ty, mapping);
+            Mapping::Id if moved.contains(&field.id) || field.name.starts_with(BY_ID) => {
+                field.physical_name = Some(format!("{BY_ID}{}", field.id));
             }
-            Type::Primitive(_) => {}
+            Mapping::Id => field.physical_name = None,
         }
+        nested_names(&mut field.ty, mapping, moved);
     }
 }
 
-fn nested_names(ty: &mut Type, mapping: Mapping) {
+fn nested_names(ty: &mut Type, mapping: Mapping, moved: &HashSet<FieldId>) {
     match ty {
-        Type::Struct(members) => physical_names(members, mapping),
-        Type::List(element) => nested_names(&mut element.ty, mapping),
+        Type::Struct(members) => physical_names(members, mapping, moved),
+        Type::List(element) => nested_names(&mut element.ty, mapping, moved),
         Type::Map(entry) => {
-            nested_names(&mut entry.0.ty, mapping);
-            nested_names(&mut entry.1.ty, mapping);
+            nested_names(&mut entry.0.ty, mapping, moved);
+            nested_names(&mut entry.1.ty, mapping, moved);
         }
         Type::Primitive(_) => {}
     }
@@ -257,7 +305,7 @@ pub(super) fn unsupported(state: &TableState) -> Vec<Unsupported> {
     });
     found.extend(capability::initial_defaults(target, &state.schema));
     twins(&state.schema.fields, &mut found);
-    if state.binding.by_id && state.binding.ids_may_be_absent {
+    if !state.binding.by_id.is_empty() && state.binding.ids_may_be_absent {
         found.push(Unsupported {
             target,
             kind: UnsupportedKind::Feature,

@@ -162,7 +162,7 @@ fn column(
     let mut steps: Vec<Vec<String>> = Vec::new();
     let mapping = head.metadata().property("schema.name-mapping.default");
     let mapping = mapping.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-    super::visit_mapping(mapping.as_ref(), &mut Vec::new(), &mut |id, found| {
+    super::binding::visit_mapping(mapping.as_ref(), &mut Vec::new(), &mut |id, found| {
         if id == field {
             steps = found.iter().map(|names| names.iter().map(|name| (*name).to_owned()).collect()).collect();
         }

@@ -56,7 +56,7 @@ impl Definition {
             schema.walk(&mut |path, node| {
                 let now = node.ty.primitive().map(schema::stored);
                 if let (Some((_, Some(then))), Some(now)) = (before.get(&node.id), now)
-                    && !promotes(*then, now)
+                    && !schema::promotes(*then, now)
                 {
                     impossible.push((path.join("."), *then, now));
                 }
@@ -66,7 +66,7 @@ impl Definition {
             let id = ids.as_ref().map_or(Some(*source), |ids| ids.get(source).copied()).unwrap_or(*source);
             let (then, now) = (schema::stored(*then), schema.primitive(id).map(schema::stored));
             if let (Some(path), Some(now)) = (schema.path(id), now)
-                && !promotes(then, now)
+                && !schema::promotes(then, now)
             {
                 impossible.push((path.join("."), then, now));
             }
@@ -168,16 +168,6 @@ fn relax(fields: &mut [Field], before: &HashMap<FieldId, (bool, Option<Primitive
     for field in fields {
         field.required &= before.get(&field.id).is_some_and(|(required, _)| *required);
         children(&mut field.ty, before);
-    }
-}
-
-/// "Schema Evolution": the promotions of primitive types.
-fn promotes(from: Primitive, to: Primitive) -> bool {
-    match (from, to) {
-        (Primitive::Int, Primitive::Long) | (Primitive::Float, Primitive::Double) | (Primitive::Unknown, _) => true,
-        (Primitive::Date, Primitive::Timestamp | Primitive::TimestampNs) => true,
-        (Primitive::Decimal(from), Primitive::Decimal(to)) => from.scale == to.scale && from.precision <= to.precision,
-        (from, to) => from == to,
     }
 }
 

@@ -1,0 +1,238 @@
+//! Files written under earlier schemas: columns that were renamed, dropped and added anew, or widened.
+
+use crate::corpus::{self, root};
+use crate::judges::{judge, see};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
+use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
+use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
+use hoglake_formats::parquet_directory::{ParquetDirectoryOptions, ParquetDirectorySource};
+use hoglake_formats::sync::{Error, Mode, Options, Outcome, Plan, Report, Result, Source, Target, sync};
+use hoglake_model::table::FieldIds;
+use hoglake_model::table::TableFormat::{self, Delta, Hudi, Iceberg};
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Tables of PyIceberg: see `tests/judges/schema_history.py`.
+fn tables(folder: &Path) -> Value {
+    judge("schema_history.py", &[folder.to_str().unwrap()])
+}
+
+fn path(table: &Value) -> PathBuf {
+    PathBuf::from(table["path"].as_str().unwrap())
+}
+
+/// The table after one of its steps; the last when there is none of this number.
+fn source(table: &Value, step: usize) -> IcebergSource {
+    let metadata_file = table["versions"][step].as_str().map(|name| format!("metadata/{name}"));
+    IcebergSource::new(root(&path(table)), IcebergOptions { metadata_file, ..IcebergOptions::default() })
+}
+
+/// To Hudi, whose files must lie in the table's folder.
+async fn to_hudi(table: &Value, step: usize, mode: Mode) -> Result<Report> {
+    let mut target = HudiTarget::new(root(&path(table).join("data")));
+    sync(&source(table, step), &mut target, &Options { mode, ..Options::default() }).await
+}
+
+fn refused(result: Result<Report>) -> Vec<(String, String)> {
+    match result {
+        Err(Error::Unsupported(found)) => found.into_iter().map(|f| (f.place, f.detail)).collect(),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+async fn hudi_files(table: &Path) -> usize {
+    corpus::live(&HudiSource::new(root(table), HudiOptions::default())).await.unwrap().1.len()
+}
+
+fn parsed(row: &Value) -> Value {
+    serde_json::from_str(row.as_str().unwrap()).unwrap()
+}
+
+fn sorted(rows: impl Iterator<Item = String>) -> Vec<String> {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    rows
+}
+
+const LAST: usize = usize::MAX;
+
+#[tokio::test]
+async fn hudi_refuses_columns_that_only_ids_find() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = tables(folder.path());
+    for (name, column) in
+        [("renamed", "b"), ("readded", "a"), ("readded_in_another_case", "A"), ("renamed_inside", "s.b")]
+    {
+        let table = &tables[name];
+        for mode in [Mode::Incremental, Mode::Full] {
+            let found = refused(to_hudi(table, LAST, mode).await);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            assert_eq!(found[0].0, column, "{name}");
+            assert!(found[0].1.contains("by name"), "{name}: {found:?}");
+        }
+        assert!(!path(table).join("data/.hoodie").exists(), "{name}: refused late");
+        // A target from before the change stays as it is.
+        to_hudi(table, 0, Mode::Incremental).await.unwrap();
+        for mode in [Mode::Incremental, Mode::Full] {
+            assert_eq!(refused(to_hudi(table, LAST, mode).await)[0].0, column, "{name} followed");
+        }
+        assert_eq!(hudi_files(&path(table).join("data")).await, 1, "{name}");
+    }
+    // Columns that only come and go are found by name.
+    let grown = &tables["grown"];
+    to_hudi(grown, 0, Mode::Incremental).await.unwrap();
+    let report = to_hudi(grown, LAST, Mode::Incremental).await.unwrap();
+    assert_eq!((report.plan, report.outcome), (Plan::Incremental, Outcome::Committed));
+    assert_eq!(hudi_files(&path(grown).join("data")).await, 2);
+}
+
+#[tokio::test]
+async fn hudi_takes_the_promotions_of_its_readers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = tables(folder.path());
+    let widened = &tables["widened"];
+    to_hudi(widened, 0, Mode::Incremental).await.unwrap();
+    to_hudi(widened, LAST, Mode::Incremental).await.unwrap();
+    assert_eq!(hudi_files(&path(widened).join("data")).await, 2);
+    let found = refused(to_hudi(&tables["widened_decimal"], LAST, Mode::Incremental).await);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "d"));
+    assert!(found[0].1.contains("decimal(5,2)") && found[0].1.contains("decimal(12,2)"), "{found:?}");
+}
+
+#[tokio::test]
+async fn delta_readers_find_columns_of_older_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = tables(folder.path());
+    let (mut asked, mut expected) = (Vec::new(), Vec::new());
+    for (name, table) in tables.as_object().unwrap() {
+        let mut target = DeltaTarget::new(root(&path(table)), DeltaTargetOptions::default());
+        for step in [0, LAST] {
+            sync(&source(table, step), &mut target, &Options::default()).await.unwrap();
+        }
+        let log = std::fs::read_to_string(path(table).join("_delta_log/00000000000000000000.json")).unwrap();
+        assert!(!log.contains("columnMapping"), "{name}: it began without");
+        asked.push(("delta", table["path"].as_str().unwrap().to_owned()));
+        let (_, files) = corpus::live(&DeltaSource::new(root(&path(table)))).await.unwrap();
+        assert!(files.values().all(|f| f.record_count == Some(1) && f.columns.iter().any(|c| c.lower.is_some())));
+        expected.push((name, table["rows"].as_array().unwrap()));
+    }
+    for ((name, rows), seen) in expected.into_iter().zip(see(folder.path(), &asked)) {
+        if name == "renamed_inside" {
+            // delta-rs finds no member of the struct by name, and says so.
+            assert!(seen["error"].as_str().unwrap().contains("col-3"), "{seen}");
+            continue;
+        }
+        // These readers map by name what the table maps by id: null, never the values of another column.
+        let moved = match name.as_str() {
+            "renamed" => "b",
+            "readded" => "a",
+            "readded_in_another_case" => "A",
+            _ => "",
+        };
+        let shown = |row: &Value| {
+            let mut row = parsed(row);
+            row.as_object_mut().unwrap().entry(moved).and_modify(|value| *value = Value::Null);
+            row.to_string()
+        };
+        let seen_by = |reader: &str| {
+            let rows = seen[reader].as_array().unwrap_or_else(|| panic!("{name}: {}", seen["error"])).iter();
+            sorted(rows.map(|row| parsed(row).to_string()))
+        };
+        let expected = sorted(rows.iter().map(shown));
+        assert_eq!((&seen_by("delta-rs"), &seen_by("duckdb")), (&expected, &expected), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_delta_has_no_place_for_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = tables(folder.path());
+    for (name, words) in [
+        ("keyed", &["identified by id", "sort order"][..]),
+        ("widened", &["column i as int instead of long"]),
+        ("renamed", &["column b has other names"]),
+    ] {
+        let mut target = DeltaTarget::new(root(&path(&tables[name])), DeltaTargetOptions::default());
+        let report = sync(&source(&tables[name], LAST), &mut target, &Options::default()).await.unwrap();
+        for words in words {
+            assert!(report.warnings.iter().any(|w| w.contains(words)), "{name}: {:?}", report.warnings);
+        }
+    }
+}
+
+fn target(format: TableFormat, table: &Path) -> Box<dyn Target> {
+    match format {
+        Delta => Box::new(DeltaTarget::new(root(table), DeltaTargetOptions::default())),
+        Iceberg => Box::new(IcebergTarget::new(root(table), IcebergTargetOptions::default())),
+        _ => Box::new(HudiTarget::new(root(table))),
+    }
+}
+
+/// A file of three rows whose second column has id 2 and this name.
+fn write(folder: &Path, name: &str, column: &str, seconds: u64) {
+    let field = |name: &str, ty, id: &str| {
+        let metadata = [("PARQUET:field_id".to_owned(), id.to_owned())];
+        Field::new(name, ty, true).with_metadata(HashMap::from(metadata))
+    };
+    let fields = vec![field("id", DataType::Int64, "1"), field(column, DataType::Utf8, "2")];
+    let columns: [ArrayRef; 2] =
+        [Arc::new(Int64Array::from(vec![1, 2, 3])), Arc::new(StringArray::from(vec![name, "y", "z"]))];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.to_vec()).unwrap();
+    let path = folder.join(format!("{name}.parquet"));
+    let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000 + seconds);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+}
+
+#[tokio::test]
+async fn parquet_files_that_agree_by_id_alone_are_read_by_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("t");
+    std::fs::create_dir(&table).unwrap();
+    let source = || ParquetDirectorySource::new(root(&table), ParquetDirectoryOptions::default());
+    write(&table, "one", "a", 1);
+    for format in [Delta, Iceberg, Hudi] {
+        sync(&source(), target(format, &table).as_mut(), &Options::default()).await.unwrap();
+    }
+    write(&table, "two", "b", 2);
+    let head = source().head().await.unwrap();
+    assert_eq!(head.binding.by_id.iter().map(|id| id.0).collect::<Vec<_>>(), [2]);
+    assert!(!head.binding.ids_may_be_absent);
+    let mut paths = Vec::new();
+    for format in [Delta, Iceberg] {
+        let report = sync(&source(), target(format, &table).as_mut(), &Options::default()).await.unwrap();
+        paths.push(report.metadata_path.unwrap());
+    }
+    let found = refused(sync(&source(), target(Hudi, &table).as_mut(), &Options::default()).await);
+    assert_eq!(found[0].0, "b");
+    let asked = [("delta", table.to_str().unwrap().to_owned()), ("iceberg", paths[1].clone())];
+    let seen = see(folder.path(), &asked);
+    let rows = |names: [&str; 2]| {
+        let mut rows = Vec::new();
+        for (id, b) in names.into_iter().map(|n| (1, n)).chain([(2, "y"), (2, "y"), (3, "z"), (3, "z")]) {
+            rows.push(format!(r#"{{"b": "{b}", "id": {id}}}"#));
+        }
+        rows.sort();
+        json!(rows)
+    };
+    for reader in ["pyiceberg", "duckdb"] {
+        assert_eq!(seen[1][reader], rows(["one", "two"]), "{reader}: {}", seen[1]["error"]);
+    }
+    // By id, which these readers of Delta tables do not look at: null in `b`, and the others are there.
+    for reader in ["delta-rs", "duckdb"] {
+        let found: Vec<Value> = seen[0][reader].as_array().unwrap().iter().map(parsed).collect();
+        assert_eq!(found.iter().map(|row| row["id"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 1, 2, 2, 3, 3]);
+        assert!(found.iter().all(|row| row["b"].is_null()), "{found:?}");
+    }
+    let (state, files) = corpus::live(&DeltaSource::new(root(&table))).await.unwrap();
+    let field = state.schema.column("b").unwrap();
+    assert_eq!((field.id.0, field.stored_name(), state.field_ids), (2, "col-2", FieldIds::Assigned));
+    assert!(files.values().all(|f| f.column(field.id).is_some_and(|c| c.lower.is_some())), "{files:?}");
+}
