@@ -1,6 +1,7 @@
 //! An S3 endpoint over a folder, for the loopback interface only: its key is no secret.
 
 mod listing;
+mod suffix;
 
 use crate::config::ConfigError;
 use axum::Router;
@@ -49,6 +50,7 @@ pub fn router(folder: &Path) -> Result<Router, Box<dyn std::error::Error + Send 
     let files = FileSystem::new(folder).map_err(|error| format!("{error:?}"))?;
     let mut builder = S3ServiceBuilder::new(files);
     builder.set_route(listing::Route(Arc::new(listing::Listing::new(folder.to_owned()))));
+    builder.set_access(suffix::Access::new(folder.to_owned()));
     builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
     let endpoint = Endpoint { service: builder.build(), conditional_writes: Arc::default() };
     Ok(Router::new().fallback(move |request: Request| {

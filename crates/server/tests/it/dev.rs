@@ -5,7 +5,7 @@ use futures::TryStreamExt;
 use hoglake_testkit::server::ServerCommand;
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -46,6 +46,10 @@ async fn the_object_store_serves_a_real_client() {
     let key = Path::from("farm/data/a b=ü.bin");
     store.put(&key, PutPayload::from_static(b"0123456789")).await.unwrap();
     assert_eq!(&store.get_range(&key, 2..5).await.unwrap()[..], b"234");
+    for (length, expected) in [(4, &b"6789"[..]), (10, b"0123456789"), (65_536, b"0123456789")] {
+        let options = GetOptions { range: Some(GetRange::Suffix(length)), ..GetOptions::default() };
+        assert_eq!(&store.get_opts(&key, options).await.unwrap().bytes().await.unwrap()[..], expected);
+    }
     let big = Path::from("farm/data/big.bin");
     let mut upload = WriteMultipart::new(store.put_multipart(&big).await.unwrap());
     upload.write(&vec![7u8; 12 << 20]);
