@@ -190,6 +190,18 @@ def test_data_files_outside_are_not_read(api, places, table, scheme):
     outside(api.post(TABLE, json=ask("DELTA", str(table), "ICEBERG")))
 
 
+@pytest.mark.parametrize("path", ["file:///etc/passwd", "s3://other/x.parquet"])
+def test_data_files_outside_are_not_named_to_others(api, table, path):
+    """Nothing has to be read of them here, but readers of the target would read them."""
+
+    def change(action):
+        if "add" in action:
+            action["add"].update(path=path, stats=json.dumps({"numRecords": 1}))
+
+    rewritten(table, change)
+    outside(api.post(TABLE, json=ask("DELTA", str(table), "ICEBERG")))
+
+
 @pytest.mark.parametrize("path", ["../../out/t/x.parquet", "..%2F..%2Fout%2Ft%2Fx.parquet", "a/%2e%2e/%2e%2e/%2e%2e/out/t/x.parquet"])
 def test_paths_of_data_files_do_not_climb(api, table, path):
     def change(action):

@@ -160,6 +160,11 @@ impl Stores {
         Self { config, roots: Some(roots), clients: Mutex::default() }
     }
 
+    /// The places that may be used, where not all may.
+    pub fn roots(&self) -> Option<&Arc<Roots>> {
+        self.roots.as_ref()
+    }
+
     /// The object at `location`, which need not exist; nothing is requested from the store.
     ///
     /// # Errors

@@ -2,8 +2,12 @@
 
 use super::deletes::{Gate, STILL_LEFT_OUT, UnsupportedDeletes};
 use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
+use crate::store::{Roots, StoreError};
 use futures::StreamExt;
-use hoglake_model::table::{Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version, VersionId};
+use hoglake_model::Location;
+use hoglake_model::table::{
+    DataFile, FilePath, Operation, TableFormat, TableState, Unsupported, UnsupportedKind, Version, VersionId,
+};
 use std::sync::Arc;
 
 /// How many times a run plans again after losing the target's pointer.
@@ -28,6 +32,9 @@ pub struct Options {
     pub dry_run: bool,
     /// What to do with row-level deletes that the target cannot hold.
     pub on_unsupported_deletes: UnsupportedDeletes,
+    /// The places that files may lie in; anywhere when absent. What the run itself reads and writes, the stores watch: this
+    /// is about files that targets name and readers of theirs would open.
+    pub roots: Option<Arc<Roots>>,
 }
 
 /// What one run did, or would do, to one target.
@@ -189,6 +196,7 @@ async fn attempt(
                     let version = &change.state.version.id;
                     let gate = Gate::of_commit(target.format(), options.on_unsupported_deletes, version);
                     gate.pass_change(&mut change.files)?;
+                    within(options.roots.as_deref(), change.files.added.iter().chain(&change.files.redeleted))?;
                     left_out |= gate.warning().is_some();
                     let state = with_left_out(&change.state, left_out);
                     if options.dry_run {
@@ -228,10 +236,11 @@ async fn run_full(
     let gate = Gate::of_version(target.format(), options.on_unsupported_deletes, &head.version.id);
     gate.kinds(&snapshot.delete_kinds)?;
     let state = with_left_out(head, gate.may_leave_out(source.format(), &snapshot.delete_kinds));
-    let checked = gate.clone();
+    let (checked, roots) = (gate.clone(), options.roots.clone());
     let mut files = snapshot.files.map(move |batch| {
         let mut batch = batch?;
         checked.pass(&mut batch)?;
+        within(roots.as_deref(), &batch)?;
         Ok(batch)
     });
     if options.dry_run {
@@ -268,6 +277,20 @@ fn planned(version: &VersionId, [added, removed, redeleted]: [usize; 3], warning
         warnings: warning.into_iter().collect(),
     };
     Step { source_version: version.0.clone(), committed }
+}
+
+/// Refuses files outside of all roots. Those below the table's own root lie where the table does.
+fn within<'a>(roots: Option<&Roots>, files: impl IntoIterator<Item = &'a DataFile>) -> Result<()> {
+    let Some(roots) = roots else { return Ok(()) };
+    for file in files {
+        if let FilePath::Outside(absolute) = &file.path {
+            let location = Location::parse(absolute)?;
+            if !roots.covers(&location) {
+                return Err(StoreError::Outside { location: absolute.to_string() }.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn refuse(found: Vec<Unsupported>) -> Result<()> {

@@ -157,6 +157,7 @@ impl Sync {
             mode: if self.full { Mode::Full } else { Mode::Incremental },
             dry_run: self.dry_run,
             on_unsupported_deletes: self.on_unsupported_deletes,
+            roots: None,
         };
         let target_options = TargetOptions {
             retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)),

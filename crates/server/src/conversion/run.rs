@@ -93,7 +93,12 @@ async fn one(
         iceberg_format_version: settings.iceberg_format_version,
     };
     let mut target = open_target(format, stores, &conversion.target_root, &options)?;
-    let run = Options { mode: settings.mode, dry_run: false, on_unsupported_deletes: settings.on_unsupported_deletes };
+    let run = Options {
+        mode: settings.mode,
+        dry_run: false,
+        on_unsupported_deletes: settings.on_unsupported_deletes,
+        roots: stores.roots().cloned(),
+    };
     let report = sync::sync(source, target.as_mut(), &run).await?;
     let Some(path) = report.metadata_path.clone() else {
         return Err(Failure::fault(format!("{format}: a sync ended without a metadata path")));
