@@ -8,7 +8,7 @@ use crate::config::stores::StoresConfig;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
 use futures::TryStreamExt;
 use hoglake_formats::sync::{self, TableRoot};
-use hoglake_model::table::{RowDeletes, TableFormat, TableState};
+use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported};
 use serde_json::{Value, json};
 
 /// Settings of `inspect`.
@@ -51,14 +51,15 @@ impl Inspect {
                     &SourceOptions { read_optimised: true, ..SourceOptions::default() },
                 );
                 let source = source.map_err(|e| Failure::at(what(), e))?;
-                let mut table = describe(source.as_ref()).await.map_err(|e| Failure::at(what(), e))?;
+                let (mut table, deletes) = describe(source.as_ref()).await.map_err(|e| Failure::at(what(), e))?;
                 let head = source.head().await.map_err(|e| Failure::at(what(), e))?;
                 let mut losses = serde_json::Map::new();
-                for target in [TableFormat::Iceberg, TableFormat::Delta].into_iter().filter(|t| *t != format) {
+                for target in TARGETS.into_iter().filter(|t| *t != format) {
                     let options = TargetOptions::default();
                     let target_table = conversion::open_target(target, &stores, &place.root, &options);
                     let target_table = target_table.map_err(|e| Failure::at(what(), e))?;
-                    let items: Vec<_> = target_table.unsupported(&head).iter().map(ToString::to_string).collect();
+                    let mut items: Vec<_> = target_table.unsupported(&head).iter().map(ToString::to_string).collect();
+                    items.extend(deletes.iter().filter_map(|found| found.unsupported(target)));
                     losses.insert(target.as_str().to_owned(), json!(items));
                 }
                 table["cannot-express"] = Value::Object(losses);
@@ -74,10 +75,30 @@ impl Inspect {
     }
 }
 
-async fn describe(source: &dyn sync::Source) -> sync::Result<Value> {
+/// The formats that tables are converted to.
+const TARGETS: [TableFormat; 3] = [TableFormat::Iceberg, TableFormat::Delta, TableFormat::Hudi];
+
+/// Row-level deletes of one kind.
+#[derive(Default)]
+struct Deletes {
+    count: u64,
+    first: Option<RowDeletes>,
+}
+
+impl Deletes {
+    /// What a target says of them.
+    fn unsupported(&self, target: TableFormat) -> Option<String> {
+        let found = Unsupported::deletes(target, self.first.as_ref()?)?;
+        let more = self.count - 1;
+        Some(if more == 0 { found.to_string() } else { format!("{found}; so are {more} more deletes of this kind") })
+    }
+}
+
+/// What is there, and its deletes: vectors, position files, equality files and log files.
+async fn describe(source: &dyn sync::Source) -> sync::Result<(Value, [Deletes; 4])> {
     let head = source.head().await?;
     let (mut files, mut bytes, mut records, mut unknown) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let (mut vectors, mut positions, mut equality, mut logs, mut with_stats) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
+    let (mut kinds, mut with_stats): ([Deletes; 4], u64) = Default::default();
     let mut stream = source.snapshot(&head).await?.files;
     while let Some(batch) = stream.try_next().await? {
         for file in batch {
@@ -88,17 +109,21 @@ async fn describe(source: &dyn sync::Source) -> sync::Result<Value> {
                 None => unknown += 1,
             }
             with_stats += u64::from(file.columns.iter().any(|c| c.lower.is_some()));
+            let [vectors, positions, equality, logs] = &mut kinds;
             for deletes in &file.deletes {
-                *match deletes {
-                    RowDeletes::Vector(_) => &mut vectors,
-                    RowDeletes::Positions(_) => &mut positions,
-                    RowDeletes::Equality(_) => &mut equality,
-                    RowDeletes::Log(_) => &mut logs,
-                } += 1;
+                let kind = match deletes {
+                    RowDeletes::Vector(_) => &mut *vectors,
+                    RowDeletes::Positions(_) => &mut *positions,
+                    RowDeletes::Equality(_) => &mut *equality,
+                    RowDeletes::Log(_) => &mut *logs,
+                };
+                kind.count += 1;
+                kind.first.get_or_insert_with(|| deletes.clone());
             }
         }
     }
-    Ok(json!({
+    let [vectors, positions, equality, logs] = kinds.each_ref().map(|kind| kind.count);
+    let table = json!({
         "format": head.format.as_str(),
         "table-id": head.table_id,
         "version": head.version.id.0,
@@ -109,7 +134,8 @@ async fn describe(source: &dyn sync::Source) -> sync::Result<Value> {
                   "with-bounds": with_stats},
         "deletes": {"vectors": vectors, "position-files": positions, "equality-files": equality, "log-files": logs},
         "warnings": head.warnings,
-    }))
+    });
+    Ok((table, kinds))
 }
 
 fn columns(head: &TableState) -> Vec<Value> {

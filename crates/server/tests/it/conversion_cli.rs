@@ -19,7 +19,13 @@ fn json(output: &Output) -> Vec<Value> {
 
 /// A copy of a Delta table that Spark wrote.
 fn table(into: &Path) {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/corpus/delta/dat-nested_types/table");
+    copy("dat-nested_types", into);
+}
+
+/// A copy of a Delta table of the corpus.
+fn copy(case: &str, into: &Path) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/corpus/delta");
+    let from = corpus.join(case).join("table");
     for folder in ["", "_delta_log"] {
         std::fs::create_dir_all(into.join(folder)).unwrap();
         for entry in std::fs::read_dir(from.join(folder)).unwrap() {
@@ -86,6 +92,24 @@ fn inspect_says_what_is_there() {
     assert_eq!(table["cannot-express"]["ICEBERG"], serde_json::json!([]));
     let text = hoglake(&["inspect", folder.path().to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&text.stdout).starts_with("DELTA table, version 0"));
+}
+
+#[test]
+fn inspect_says_what_each_target_could_not_express() {
+    let expressed = |case: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        copy(case, folder.path());
+        let output = hoglake(&["inspect", folder.path().to_str().unwrap(), "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let table = json(&output)[0]["tables"][0]["cannot-express"].clone();
+        ["ICEBERG", "DELTA", "HUDI"].map(|target| table.get(target).map(|items| items.to_string()))
+    };
+    let [iceberg, delta, hudi] = expressed("table-with-dv-small");
+    assert_eq!((iceberg.as_deref(), delta), (Some("[]"), None));
+    let hudi = hudi.unwrap();
+    assert!(hudi.contains("deletion_vector_61d16c75") && hudi.contains("have no deletion vectors"), "{hudi}");
+    let [.., hudi] = expressed("golden-type-widening");
+    assert!(hudi.unwrap().contains("long_decimal"));
 }
 
 /// `sourceFormat: DELTA` and one dataset with these lines.
