@@ -67,6 +67,9 @@ pub struct Listed {
     pub modified_ms: i64,
 }
 
+/// Bytes by which a staged object is recognised.
+const COMPARED: u64 = 4 << 10;
+
 impl TableRoot {
     /// The folder at `location`.
     ///
@@ -132,6 +135,25 @@ impl TableRoot {
         }
     }
 
+    /// Creates the object that makes a commit visible; `false` when somebody else has.
+    ///
+    /// An answer can be lost, and a client can ask twice by itself, so that what lies there decides whose it is: the bytes
+    /// must be nobody else's.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; the object may have been created all the same.
+    pub async fn claim(&self, key: &str, bytes: impl Into<Bytes>) -> Result<bool> {
+        let bytes = bytes.into();
+        let answer = self.put_if_absent(key, bytes.clone()).await;
+        if let Ok(true) = answer {
+            return answer;
+        }
+        match self.get_if_exists(key).await? {
+            Some(found) => Ok(found == bytes),
+            None => answer,
+        }
+    }
+
     /// Begins an object that is written in parts, for what is too large to be held in memory.
     ///
     /// # Errors
@@ -142,11 +164,11 @@ impl TableRoot {
         Ok(Stage { key: key.to_owned(), place: self.spell(key), upload: Mutex::new(upload) })
     }
 
-    /// Gives a staged object its name; `false` when that exists already, whoever wrote it. The staged object goes,
-    /// or stays behind as litter when it cannot be deleted.
+    /// Gives a staged object its name; `false` when somebody else has taken it. The staged object goes, or stays behind as
+    /// litter when it cannot be deleted. As for [`claim`](Self::claim), its first bytes must be nobody else's.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::Store`]; the object may have got its name all the same.
     pub async fn publish(&self, staged: &str, key: &str) -> Result<bool> {
         let copied = match self.store.copy_if_not_exists(&self.path(staged)?, &self.path(key)?).await {
             Ok(()) => Ok(true),
@@ -157,10 +179,25 @@ impl TableRoot {
             }
             Err(e) => Err(Error::store(self.spell(key), e)),
         };
+        let copied = match copied {
+            Ok(true) => copied,
+            _ if self.begin_alike(staged, key).await? => Ok(true),
+            _ => copied,
+        };
         if let Err(error) = self.delete(staged).await {
             tracing::debug!(%error, place = self.spell(staged), "a staged commit stays behind");
         }
         copied
+    }
+
+    async fn begin_alike(&self, one: &str, other: &str) -> Result<bool> {
+        let begin = async |key: &str| self.read(&FilePath::Under(key.into()), Some(0..COMPARED)).await;
+        let (one, other) = (begin(one).await?, begin(other).await);
+        match other {
+            Ok(other) => Ok(one == other),
+            Err(e) if e.is_not_found() => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// Writes the object whether it exists or not.

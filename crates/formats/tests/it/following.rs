@@ -79,6 +79,36 @@ async fn every_commit_of_the_source_becomes_one_of_the_target() {
 }
 
 #[tokio::test]
+async fn what_a_kept_snapshot_uses_outlives_the_expired_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path();
+    let mut log = Log::new(table);
+    log.commit(&[Log::add("a")]);
+    let options = || IcebergTargetOptions { retention_ms: 0, ..IcebergTargetOptions::default() };
+    let follow = async || {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        let mut target = IcebergTarget::new(plain(table), options());
+        sync(&DeltaSource::new(plain(table)), &mut target, &Options::default()).await.unwrap()
+    };
+    let first = follow().await;
+    // Somebody tags the first snapshot, which is kept from then on.
+    let path = first.metadata_path.unwrap();
+    let path = path.trim_start_matches("file://");
+    let mut metadata: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let id = metadata["current-snapshot-id"].clone();
+    metadata["refs"]["kept"] = serde_json::json!({"snapshot-id": id, "type": "tag"});
+    std::fs::write(path, metadata.to_string()).unwrap();
+    for name in ["b", "c", "d"] {
+        log.commit(&[Log::add(name)]);
+        assert_eq!(follow().await.plan, Plan::Incremental);
+    }
+    assert_eq!(live(table).await, ["a", "b", "c", "d"]);
+    let lists = std::fs::read_dir(table.join("metadata")).unwrap();
+    let lists = lists.filter(|e| e.as_ref().unwrap().file_name().to_str().unwrap().starts_with("snap-")).count();
+    assert_eq!(lists, 2, "the tagged and the current one");
+}
+
+#[tokio::test]
 async fn lost_history_falls_back_to_a_comparison_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path();

@@ -187,3 +187,35 @@ async fn deleted_rows_stay_deleted_when_the_partitioning_changes() {
         assert_eq!(seen[1]["problems"], json!([]), "{}", pair[1].1);
     }
 }
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_has_been_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = vec![("delta", case("delta", "table-with-dv-small").root.to_str().unwrap().to_owned())];
+    // The answer is that somebody was first, or that the store failed.
+    for lost in [2, 1] {
+        let table = folder.path().join(format!("table-{lost}"));
+        copy(&case("delta", "table-with-dv-small").root, &table);
+        let store = Watched::new(usize::MAX);
+        store.lose_answers(lost);
+        let mut iceberg = IcebergTarget::new(watched(&store, &table), IcebergTargetOptions::default());
+        let report = sync(&DeltaSource::new(plain(&table)), &mut iceberg, &Options::default()).await.unwrap();
+        assert_eq!(report.steps[0].committed.version, "1");
+        asked.push(("iceberg", report.metadata_path.unwrap()));
+        store.lose_answers(lost);
+        let back = folder.path().join(format!("back-{lost}"));
+        let source = IcebergSource::new(plain(&table), IcebergOptions::default());
+        let mut delta = DeltaTarget::new(watched(&store, &back), DeltaTargetOptions::default());
+        let report = sync(&source, &mut delta, &Options::default()).await.unwrap();
+        assert_eq!((report.steps.len(), report.steps[0].committed.version.as_str()), (1, "0"));
+        asked.push(("delta", back.to_str().unwrap().to_owned()));
+    }
+    let seen = see(folder.path(), &asked);
+    assert_eq!(seen[0]["delta-rs"].as_array().map(Vec::len), Some(8));
+    for ((format, path), found) in asked.iter().zip(&seen) {
+        let reader = if *format == "delta" { "delta-rs" } else { "pyiceberg" };
+        for reader in [reader, "duckdb"] {
+            assert_eq!(found[reader], seen[0]["delta-rs"], "{reader} {path} {}", found["error"]);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use hoglake_model::Location;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use std::path::Path;
@@ -22,6 +22,8 @@ pub struct Watched {
     writes: AtomicUsize,
     writes_left: AtomicUsize,
     stopped: AtomicBool,
+    /// Creations that are to be answered as if they had failed.
+    lost_answers: AtomicUsize,
     /// Uploads in parts that have neither been completed nor been taken back.
     open: Arc<AtomicUsize>,
 }
@@ -35,8 +37,15 @@ impl Watched {
             writes: AtomicUsize::new(0),
             writes_left: AtomicUsize::new(writes_left),
             stopped: AtomicBool::new(false),
+            lost_answers: AtomicUsize::new(0),
             open: Arc::default(),
         })
+    }
+
+    /// Lets the next pointers be created while the answer is that the store failed; of two, the first answer is that
+    /// somebody else was first.
+    pub fn lose_answers(&self, count: usize) {
+        self.lost_answers.store(count, Ordering::SeqCst);
     }
 
     /// The requests since the last time that this was asked.
@@ -79,7 +88,18 @@ impl std::fmt::Display for Watched {
 impl ObjectStore for Watched {
     async fn put_opts(&self, at: &ObjectPath, payload: PutPayload, o: PutOptions) -> Result<PutResult> {
         self.write()?;
-        self.inner.put_opts(at, payload, o).await
+        let is_pointer = at.as_ref().ends_with(".metadata.json") || at.as_ref().contains("_delta_log/0");
+        let put = self.inner.put_opts(at, payload, o).await?;
+        let left = self.lost_answers.load(Ordering::SeqCst);
+        if !is_pointer || left == 0 {
+            return Ok(put);
+        }
+        self.lost_answers.store(left - 1, Ordering::SeqCst);
+        let source = "the answer was lost".into();
+        Err(match left {
+            2 => Error::AlreadyExists { path: at.to_string(), source },
+            _ => Error::Generic { store: "watched", source },
+        })
     }
     async fn put_multipart_opts(&self, at: &ObjectPath, o: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         self.write()?;

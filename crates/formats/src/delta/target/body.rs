@@ -9,7 +9,7 @@ const SPILL: usize = 16 << 20;
 /// A commit file in the making. After any error it is to be [discarded](Self::discard).
 #[derive(Debug)]
 pub(super) struct Body {
-    /// `commitInfo`, which stands first: whoever looks for the watermark reads no further.
+    /// `commitInfo`, which stands first: whoever looks for the watermark reads no further. No other commit's is the same.
     info: String,
     /// Lines that are still in memory.
     pub lines: String,
@@ -54,7 +54,7 @@ impl Body {
     pub async fn publish(&mut self, root: &TableRoot, key: &str, definition: &str) -> Result<Option<u64>> {
         let size = (self.info.len() + definition.len() + self.spilled + self.lines.len()) as u64;
         let Some(staged) = &mut self.staged else {
-            let created = root.put_if_absent(key, format!("{}{definition}{}", self.info, self.lines)).await?;
+            let created = root.claim(key, format!("{}{definition}{}", self.info, self.lines)).await?;
             return Ok(created.then_some(size));
         };
         staged.append(format!("{}{definition}", self.lines).into()).await?;

@@ -44,9 +44,24 @@ pub(super) fn expire(metadata: &mut TableMetadata, before_ms: i64) -> Expired {
     Expired { snapshots, metadata_files }
 }
 
+/// The snapshots whose manifests tell which of the expired ones' are still in use. Where history is one line, that is the
+/// oldest one kept; where others have made tags or branches, or have rolled back, it is all that are kept.
+fn witnesses<'a>(metadata: &'a TableMetadata, expired: &[Snapshot]) -> Vec<&'a Snapshot> {
+    let mut kept: Vec<_> = metadata.snapshots.iter().collect();
+    kept.sort_by_key(|s| s.sequence_number);
+    let follows = |pair: &[&Snapshot]| pair[1].parent_snapshot_id == Some(pair[0].snapshot_id);
+    let mut line = kept.windows(2).all(follows);
+    let mut next = kept.first().and_then(|oldest| oldest.parent_snapshot_id);
+    for _ in expired {
+        let parent = next.and_then(|id| expired.iter().find(|s| s.snapshot_id == id));
+        line &= parent.is_some();
+        next = parent.and_then(|s| s.parent_snapshot_id);
+    }
+    kept.truncate(if line { 1 } else { usize::MAX });
+    kept
+}
+
 /// Deletes the objects that only expired snapshots used. Best effort: what stays behind is never read.
-///
-/// History is linear, so that a manifest of an expired snapshot that is still in use is in the oldest snapshot kept.
 pub(super) async fn clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired) {
     if let Err(error) = try_clean(root, metadata, expired).await {
         tracing::warn!(%error, "expired Iceberg metadata was not cleaned up");
@@ -66,10 +81,15 @@ async fn try_clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired
         let list = manifest_list::read(&key, &root.get(&key).await?)?;
         Ok(list.iter().filter_map(|m| own(&m.path)).collect())
     };
+    if metadata.property("gc.enabled") == Some("false") {
+        // Other tables share the files of this one.
+        return Ok(());
+    }
     if !expired.snapshots.is_empty() {
-        let oldest = metadata.snapshots.iter().min_by_key(|s| s.sequence_number);
-        let Some(oldest) = oldest else { return Ok(()) };
-        let used: HashSet<String> = read(oldest).await?.into_iter().collect();
+        let mut used = HashSet::new();
+        for snapshot in witnesses(metadata, &expired.snapshots) {
+            used.extend(read(snapshot).await?);
+        }
         for snapshot in &expired.snapshots {
             for manifest in read(snapshot).await?.iter().filter(|m| !used.contains(*m)) {
                 root.delete(manifest).await?;

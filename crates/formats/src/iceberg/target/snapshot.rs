@@ -72,8 +72,15 @@ impl Writing<'_> {
         let number = current.map_or(0, |c| c.version) + 1;
         let key = hadoop_key(number);
         let bytes = serde_json::to_vec(&metadata).map_err(|e| Error::malformed(&key, e.to_string()))?;
-        if !self.root.put_if_absent(&key, bytes).await? {
-            return Err(Error::Lost { place: self.root.spell(&key) });
+        match self.root.claim(&key, bytes).await {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::Lost { place: self.root.spell(&key) }),
+            Err(error) => {
+                // It may be visible all the same: what it refers to stays.
+                self.written.clear();
+                self.deletes.written.clear();
+                return Err(error);
+            }
         }
         // Visible from here on; what follows are hints and tidying.
         if let Err(error) = self.root.put(HINT, number.to_string()).await {
