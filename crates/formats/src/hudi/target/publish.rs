@@ -129,7 +129,7 @@ impl HudiTarget {
     /// Makes the action the one that follows the last; if another did, takes back what was `written` for it.
     pub(super) async fn win(&self, claim: &Claim, pointer: &Value, mut written: Vec<String>) -> Result<()> {
         let key = format!("{FOLDER}/{}", after(&claim.last));
-        if self.root.put_if_absent(&key, pointer.to_string()).await? {
+        if self.root.claim(&key, pointer.to_string()).await? {
             return Ok(());
         }
         written.extend(pending(&claim.instant, claim.action));
