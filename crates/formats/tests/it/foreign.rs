@@ -4,8 +4,10 @@ use crate::corpus::case;
 use crate::deletes::{equality_tables, to_delta, to_iceberg};
 use crate::judges::{judge, see};
 use crate::to_iceberg::copy;
-use hoglake_formats::delta::DeltaSource;
-use hoglake_formats::sync::{Mode, Outcome, Plan, Source, UnsupportedDeletes, to_properties};
+use crate::watched::{Watched, plain, watched};
+use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
+use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
+use hoglake_formats::sync::{Mode, Options, Outcome, Plan, Source, UnsupportedDeletes, sync, to_properties};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -194,7 +196,8 @@ async fn a_commit_whose_answer_is_lost_has_been_made() {
     let mut asked = vec![("delta", case("delta", "table-with-dv-small").root.to_str().unwrap().to_owned())];
     // The answer is that somebody was first, or that the store failed.
     for lost in [2, 1] {
-        let table = folder.path().join(format!("table-{lost}"));
+        let back = folder.path().join(format!("back-{lost}"));
+        let table = back.join("table");
         copy(&case("delta", "table-with-dv-small").root, &table);
         let store = Watched::new(usize::MAX);
         store.lose_answers(lost);
@@ -203,7 +206,6 @@ async fn a_commit_whose_answer_is_lost_has_been_made() {
         assert_eq!(report.steps[0].committed.version, "1");
         asked.push(("iceberg", report.metadata_path.unwrap()));
         store.lose_answers(lost);
-        let back = folder.path().join(format!("back-{lost}"));
         let source = IcebergSource::new(plain(&table), IcebergOptions::default());
         let mut delta = DeltaTarget::new(watched(&store, &back), DeltaTargetOptions::default());
         let report = sync(&source, &mut delta, &Options::default()).await.unwrap();

@@ -95,6 +95,8 @@ fn info(target: &DeltaTarget, state: &TableState, operation: Operation, now_ms: 
         "operation": name,
         "operationParameters": {},
         "engineInfo": concat!("hoglake/", env!("CARGO_PKG_VERSION")),
+        // Tells this commit from that of another converter that does the same at the same time.
+        "txnId": uuid::Uuid::new_v4(),
         "tags": tags,
     }});
     format!("{info}\n")
