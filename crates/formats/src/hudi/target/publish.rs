@@ -129,6 +129,9 @@ impl HudiTarget {
     /// Makes the action the one that follows the last; if another did, takes back what was `written` for it.
     pub(super) async fn win(&self, claim: &Claim, pointer: &Value, mut written: Vec<String>) -> Result<()> {
         let key = format!("{FOLDER}/{}", after(&claim.last));
+        let mut pointer = pointer.clone();
+        // Tells it from that of another writer that does the same in the same millisecond.
+        pointer["writer"] = uuid::Uuid::new_v4().to_string().into();
         if self.root.claim(&key, pointer.to_string()).await? {
             return Ok(());
         }
