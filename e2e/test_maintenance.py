@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import time
 import uuid
 
@@ -15,6 +16,7 @@ import puffin
 import samples
 from lake import Lake, ok, refused
 from readers import ROW_ID, key, multiset, read, with_arrow
+from server import BINARY
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
 
@@ -253,6 +255,20 @@ BATCHES = [("0", 422, "validation"), ("-1", 422, "validation"), ("lots", 400, "b
 @pytest.mark.parametrize("task", ["expire", "cleanup", "compact"])
 def test_batches(bare, task, batch, status, error):
     refused(bare.api.post(bare.url("maintenance", task), params={"batch": batch}), status, error, "batch")
+
+
+@pytest.mark.parametrize("task", ["expire", "cleanup", "compact"])
+@pytest.mark.parametrize("params", [{"dry-run": "true"}, {"dryrun": "true"}, {"batches": 1}])
+def test_parameters_that_nobody_knows(bare, task, params):
+    """One that is misspelt must not turn a preview into the task itself."""
+    refused(bare.api.post(bare.url("maintenance", task), params=params), 400, "bad_request", *params)
+
+
+@pytest.mark.parametrize("arguments", [("hydrate", "--dry-run"), ("verify", "--dry-run"), ("compact", "--deep")])
+def test_flags_that_a_command_does_not_know(server, bare, arguments):
+    command = [BINARY, arguments[0], bare.name, arguments[1], "--server", server.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and arguments[1] in done.stderr, done
 
 
 @pytest.mark.parametrize("task", ["expire", "cleanup", "compact", "verify", "hydrate", "rehydrate"])

@@ -14,7 +14,7 @@ use crate::audit::Audit;
 use crate::config::log::{AuditPlace, LogConfig};
 use crate::config::maintenance::MaintenanceConfig;
 use crate::config::stores::StoresConfig;
-use crate::config::{self, Secret, database::DatabaseConfig};
+use crate::config::{self, ConfigError, Secret, database::DatabaseConfig};
 use crate::logging;
 use crate::worker::{HYDRATION_BITE, Parts, Trigger, WorkError, Worker};
 use hoglake_catalog::catalogs::CatalogIdentity;
@@ -77,6 +77,7 @@ pub(super) enum Task {
 impl Maintain {
     pub(super) fn run(self, task: Task) -> Result<(), Failure> {
         config::refuse_replaced_variables()?;
+        self.check(task)?;
         self.database.check()?;
         self.stores.check()?;
         logging::init(&self.log)?;
@@ -100,6 +101,17 @@ impl Maintain {
         }
         if task == Task::Compact && has_failures(&outcome) {
             return Err(Failure::Incomplete);
+        }
+        Ok(())
+    }
+
+    /// Refuses flags that a task does not know: nobody asks for a preview and means the task itself.
+    fn check(&self, task: Task) -> Result<(), ConfigError> {
+        if self.dry_run && matches!(task, Task::Hydrate | Task::Verify) {
+            return Err(ConfigError("--dry-run is for expire, clean and compact; this task has no preview".to_owned()));
+        }
+        if self.deep && task != Task::Verify {
+            return Err(ConfigError("--deep is for verify".to_owned()));
         }
         Ok(())
     }

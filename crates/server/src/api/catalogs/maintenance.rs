@@ -22,8 +22,9 @@ use std::sync::Arc;
 /// Entries of a page unless the request says otherwise.
 const PAGE: i64 = 100;
 
-/// What a task may be told.
+/// What a task may be told. A parameter that is misspelt must not turn a preview into the task itself.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bounds {
     batch: Option<i64>,
     #[serde(default)]
@@ -32,6 +33,7 @@ pub struct Bounds {
 
 /// How deep to look.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Depth {
     #[serde(default)]
     deep: bool,
@@ -39,6 +41,7 @@ pub struct Depth {
 
 /// A table, or everything.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scope {
     namespace: Option<String>,
     table: Option<String>,
