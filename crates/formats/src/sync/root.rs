@@ -289,10 +289,10 @@ impl TableRoot {
         store.get_opts(&object, options).await.map_err(fail)?.bytes().await.map_err(fail)
     }
 
-    /// The bytes of a file of the table.
+    /// How large a file of the table is, in bytes; one request.
     ///
     /// # Errors
-    /// As [`TableRoot::object`].
+    /// As [`TableRoot::object`], and [`Error::Store`] for a file that is not there.
     pub async fn size(&self, path: &FilePath) -> Result<u64> {
         let (store, object) = self.object(path)?;
         Ok(store.head(&object).await.map_err(|e| Error::store(path.as_str(), e))?.size)
