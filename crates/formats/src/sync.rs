@@ -25,6 +25,7 @@ pub use error::{Error, Result};
 pub use named::{Named, Progress};
 pub(crate) use parquet_pages::{OpenParquet, ParquetPages, Requests};
 pub use parquet_reader::ParquetObject;
+pub(crate) use root::fingerprint;
 pub use root::{Listed, Stage, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;
 pub use source::{BoxFuture, Changes, FileStream, Snapshot, Source};

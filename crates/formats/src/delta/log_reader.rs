@@ -3,7 +3,7 @@
 use super::action;
 use super::log::{LogFile, LogObject};
 use super::replay::Keys;
-use crate::sync::{Error, Result, TableRoot};
+use crate::sync::{Error, Result, TableRoot, fingerprint};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt};
 use hoglake_model::table::FilePath;
@@ -77,6 +77,15 @@ impl LogReader {
             kept.files.insert(object.key.clone(), bytes.clone());
         }
         Ok(bytes)
+    }
+
+    /// What tells a file from another one of the same name; `None` when it is not there.
+    pub async fn fingerprint(&self, object: &LogObject) -> Result<Option<String>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).files.get(&object.key).cloned();
+        Ok(match kept {
+            Some(bytes) => Some(fingerprint(bytes.len() as u64, &bytes)),
+            None => self.root.beginning(&object.key).await?.map(|found| found.fingerprint()),
+        })
     }
 
     /// Reads files in order, a few requests ahead.

@@ -151,6 +151,7 @@ impl DeltaSource {
 
     async fn read_head(&self) -> Result<Head> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_followed = listed.is_none();
         let (segment, listing) = match listed {
             Some(listed) => listed,
             None => log::newest(&self.root).await?,
@@ -160,7 +161,11 @@ impl DeltaSource {
         let place = self.root.spell(&log::commit_key(segment.version));
         let modified = segment.commits.last().map(|c| c.modified_ms);
         let modified = modified.or(segment.checkpoint.as_ref().map(|c| c.modified_ms)).unwrap_or_default();
-        let version = version(segment.version, &metadata, info.as_ref(), modified);
+        let revision = match listing.commits.get(&segment.version).filter(|_| is_followed) {
+            Some(commit) => self.log.fingerprint(&commit.object).await?,
+            None => None,
+        };
+        let version = version(segment.version, &metadata, info.as_ref(), modified, revision);
         let root = self.root.location().to_string();
         let (state, mapping) = protocol::state(&place, root, version, &protocol, &metadata)?;
         Ok(Head { segment, listing, protocol, metadata, mapping, checkpoint, state: Arc::new(state) })
@@ -170,15 +175,18 @@ impl DeltaSource {
         Arc::new(Decoder::new(self.root.clone(), state, mapping))
     }
 
-    async fn plan_changes(&self, since: Option<VersionId>) -> Result<Changes<'_>> {
+    async fn plan_changes(&self, mark: Watermark) -> Result<Changes<'_>> {
         let head = self.loaded().await?;
         let gone = |reason: String| Ok(Changes::HistoryGone { reason });
-        let Some(since) = since.and_then(|v| v.0.parse::<i64>().ok()) else {
+        let Some(since) = mark.version.as_ref().and_then(|v| v.0.parse::<i64>().ok()) else {
             return gone("the watermark names no Delta version".to_owned());
         };
         let newest = head.segment.version;
         if since > newest {
             return gone(format!("the watermark is version {since}, the table is at {newest}"));
+        }
+        if let Some(reason) = self.differs(&mark, since).await? {
+            return gone(reason);
         }
         let listed = head.listing.commits.keys().next().copied();
         let earlier = if listed.is_none_or(|first| first > since + 1) {
@@ -225,6 +233,34 @@ impl DeltaSource {
         let (protocol, metadata) = before;
         let replay = Replay { source: self, commits: replay.into(), protocol, metadata, live };
         Ok(Changes::Replay(futures::stream::try_unfold(replay, Replay::next).boxed()))
+    }
+
+    /// Why the log's commit `since` is not the one that a target with this watermark shows, if that is so: a table that was
+    /// put back from a backup gives the same numbers to other commits. One request, unless the commit is the newest.
+    async fn differs(&self, mark: &Watermark, since: i64) -> Result<Option<String>> {
+        let replaced = |how: &str| {
+            Some(format!(
+                "commit {since} of the source {how} the one that the target shows: the table was put back or replaced"
+            ))
+        };
+        if since < 0 {
+            return Ok(None);
+        }
+        let key = log::commit_key(since);
+        let Some(found) = self.root.beginning(&key).await? else {
+            return Ok(Some(format!("commit {since}, which the target shows, is no longer in the log")));
+        };
+        if let Some(revision) = &mark.revision {
+            return Ok(replaced("is not").filter(|_| found.fingerprint() != *revision));
+        }
+        // Tools that know no revision note the commit's time, some stores only its seconds.
+        let lines = found.bytes.iter().rposition(|b| *b == b'\n').map_or(&found.bytes[..], |end| &found.bytes[..end]);
+        let stamped = action::lines(&key, lines)
+            .unwrap_or_default()
+            .into_iter()
+            .find_map(|(number, text)| action::parse(&key, number, text).ok()?.commit_info?.in_commit_timestamp);
+        let same = |time: i64| time.abs_diff(mark.timestamp_ms) < 1000;
+        Ok(replaced("has another time than").filter(|_| !same(found.modified_ms) && !stamped.is_some_and(same)))
     }
 
     /// Whether commits change the schema or the protocol, and which paths they add without removing them.
@@ -279,7 +315,7 @@ impl Source for DeltaSource {
     }
 
     fn changes(&self, since: &Watermark, _: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>> {
-        let since = since.version.clone();
+        let since = since.clone();
         Box::pin(self.plan_changes(since))
     }
 
@@ -315,10 +351,16 @@ impl Source for DeltaSource {
 
 /// The time of a version: its in-commit timestamp where the table keeps them ("In-Commit Timestamps"), else the time of
 /// the commit file, which is also what XTable compares with.
-fn version(number: i64, metadata: &Metadata, info: Option<&CommitInfo>, modified_ms: i64) -> Version {
+fn version(
+    number: i64,
+    metadata: &Metadata,
+    info: Option<&CommitInfo>,
+    modified_ms: i64,
+    revision: Option<String>,
+) -> Version {
     let enabled = protocol::property(metadata, "delta.enableInCommitTimestamps") == Some("true");
     let timestamp_ms = info.and_then(|i| i.in_commit_timestamp).filter(|_| enabled).unwrap_or(modified_ms);
-    Version { id: VersionId(number.to_string()), revision: None, timestamp_ms }
+    Version { id: VersionId(number.to_string()), revision, timestamp_ms }
 }
 
 fn sidecar_key(path: &str) -> String {

@@ -4,7 +4,7 @@
 //! `HoodieCommitMetadata.avsc` and `HoodieReplaceCommitMetadata.avsc`; layout 1 stores the same members as JSON.
 
 use super::timeline::Instant;
-use crate::sync::{Error, Result, TableRoot};
+use crate::sync::{Error, Result, TableRoot, fingerprint};
 use apache_avro::types::Value as Avro;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub(super) struct CommitMetadata {
     pub(super) extra: BTreeMap<String, String>,
     /// `UPSERT`, `INSERT_OVERWRITE`, `COMPACT`, ...
     pub(super) operation: Option<String>,
+    /// What tells the commit from another one of the same instant; absent when it was not read from a file.
+    pub(super) fingerprint: Option<String>,
 }
 
 /// One file that a commit wrote.
@@ -46,7 +48,9 @@ impl CommitMetadata {
                 format!("commit metadata of {} bytes is not read", instant.size),
             ));
         }
-        Self::parse(&instant.key, &root.get(&instant.key).await?)
+        let bytes = root.get(&instant.key).await?;
+        let fingerprint = Some(fingerprint(bytes.len() as u64, &bytes));
+        Ok(Self { fingerprint, ..Self::parse(&instant.key, &bytes)? })
     }
 
     /// Parses commit metadata in either encoding.

@@ -38,6 +38,7 @@ impl Replay {
     ) -> Result<std::result::Result<Self, String>> {
         let timeline = &opened.timeline;
         let gone = |reason: String| Ok(Err(reason));
+        let revision = since.revision.as_ref();
         let Some(since) = since.version.as_ref().map(|v| v.0.as_str()) else {
             return gone("the watermark names no instant".to_owned());
         };
@@ -50,6 +51,14 @@ impl Replay {
             return gone(format!("instant {since} is no longer in the active timeline"));
         };
         let (before, after) = timeline.completed.split_at(at + 1);
+        if let (Some(revision), Some(instant)) = (revision, before.last())
+            && source.root.beginning(&instant.key).await?.map(|found| found.fingerprint()).as_ref() != Some(revision)
+        {
+            return gone(format!(
+                "instant {since} is not the commit that the target shows: the table was put back or replaced, or its \
+                 timeline rewritten"
+            ));
+        }
         let mark = before.last().map_or(0, |i| i.modified_ms);
         if let Some(late) = before.iter().find(|i| i.writes() && i.modified_ms > mark && i.requested == i.completed) {
             return gone(format!("instant {} completed after the later instant {since}", late.requested));
@@ -230,7 +239,7 @@ async fn state_at(
 ) -> Result<(Arc<TableState>, Partitioning)> {
     let mut schema = source.schema(&opened.properties, &opened.timeline, Some((instant, metadata))).await?;
     let (partitioning, _) = Partitioning::infer(&opened.properties, &mut schema);
-    let mut version = version(Some(instant));
+    let mut version = version(Some((instant, metadata)));
     if head.version.id.0.ends_with(READ_OPTIMISED) {
         version.id.0.push_str(READ_OPTIMISED);
     }

@@ -102,15 +102,19 @@ impl HudiSource {
             spec.replace(&mut properties);
         }
         let timeline = Timeline::read(&self.root, FOLDER, &properties, layout).await?;
-        let mut schema = self.schema(&properties, &timeline, None).await?;
+        let last = match timeline.writes().next_back() {
+            Some(instant) => Some((instant, CommitMetadata::read(&self.root, instant).await?)),
+            None => None,
+        };
+        let at = last.as_ref().map(|(instant, metadata)| (*instant, metadata));
+        let mut schema = self.schema(&properties, &timeline, at).await?;
         let (partitioning, warnings) = Partitioning::infer(&properties, &mut schema);
-        let last = timeline.writes().next_back();
         let head = TableState {
             format: TableFormat::Hudi,
             table_id: None,
             name: properties.get("hoodie.table.name").map(str::to_owned),
             root: self.root.location().to_string(),
-            version: version(last),
+            version: version(at),
             field_ids: FieldIds::Positional,
             specs: vec![partitioning.spec.clone()],
             default_spec: 0,
@@ -327,9 +331,10 @@ impl HudiSource {
 }
 
 /// The version that a write made.
-pub(super) fn version(instant: Option<&Instant>) -> Version {
-    let id = instant.map_or(EMPTY_VERSION, |i| i.requested.as_str());
-    Version { id: VersionId(id.to_owned()), revision: None, timestamp_ms: timeline::millis(id) }
+pub(super) fn version(at: Option<(&Instant, &CommitMetadata)>) -> Version {
+    let id = at.map_or(EMPTY_VERSION, |(instant, _)| instant.requested.as_str());
+    let revision = at.and_then(|(_, metadata)| metadata.fingerprint.clone());
+    Version { id: VersionId(id.to_owned()), revision, timestamp_ms: timeline::millis(id) }
 }
 
 pub(super) fn path(partition: &str, name: &str) -> FilePath {

@@ -1,7 +1,7 @@
 //! Table metadata files ("Table Metadata"): read whole, written back with everything that we do not know kept.
 
 use super::schema;
-use crate::sync::{Error, Result};
+use crate::sync::{Error, Result, fingerprint};
 use hoglake_model::FieldId;
 use hoglake_model::table::{PartitionField, PartitionSpec, Schema, Transform};
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,16 @@ impl TableMetadata {
     /// All specs.
     pub fn specs(&self, place: &str) -> Result<Vec<PartitionSpec>> {
         self.partition_specs.iter().map(|json| parse_spec(place, json)).collect()
+    }
+
+    /// Which schema and spec are current, by number and by what they say: a table that was put back from a backup gives
+    /// their numbers anew.
+    pub fn revision(&self) -> String {
+        let (schema, spec) = (self.current_schema_id, self.default_spec_id);
+        let current = self.schemas.iter().filter(|json| schema_id(json) == schema);
+        let default = self.partition_specs.iter().filter(|json| json.get("spec-id") == Some(&spec.into()));
+        let text: String = current.chain(default).map(Json::to_string).collect();
+        format!("schema {schema} spec {spec} {}", fingerprint(text.len() as u64, text.as_bytes()))
     }
 
     /// Whether the table declares an order for new files.

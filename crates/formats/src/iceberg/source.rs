@@ -143,7 +143,7 @@ impl IcebergSource {
         }
         let version = Version {
             id: VersionId(current.map_or_else(|| EMPTY.to_owned(), |s| s.snapshot_id.to_string())),
-            revision: Some(format!("schema {} spec {}", metadata.current_schema_id, metadata.default_spec_id)),
+            revision: Some(metadata.revision()),
             timestamp_ms: current.map_or(metadata.last_updated_ms, |s| s.timestamp_ms),
         };
         let mut state = state(&self.root, &place, metadata, metadata.current_schema_id, version)?;

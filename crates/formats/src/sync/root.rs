@@ -8,6 +8,7 @@ use hoglake_model::Location;
 use hoglake_model::table::{DataFile, FileFormat, FilePath};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use sha2::{Digest, Sha256};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A table's folder in its store, and the way to files of the table that lie elsewhere.
@@ -65,6 +66,35 @@ pub struct Listed {
     pub size: u64,
     /// Milliseconds since the epoch.
     pub modified_ms: i64,
+}
+
+/// How an object begins, and what tells it from another one of the same name.
+#[derive(Debug, Clone)]
+pub(crate) struct Beginning {
+    /// At most 64 KiB.
+    pub bytes: Bytes,
+    /// Bytes of the whole object.
+    pub size: u64,
+    /// Milliseconds since the epoch.
+    pub modified_ms: i64,
+}
+
+impl Beginning {
+    const BYTES: u64 = 64 << 10;
+
+    /// A digest of the beginning and of the size: a copy of the object has the same.
+    pub fn fingerprint(&self) -> String {
+        fingerprint(self.size, &self.bytes)
+    }
+}
+
+/// [`Beginning::fingerprint`] of an object of which as many bytes are known, or all.
+pub(crate) fn fingerprint(size: u64, bytes: &[u8]) -> String {
+    let length = bytes.len().min(usize::try_from(Beginning::BYTES).unwrap_or(usize::MAX));
+    let mut digest = Sha256::new();
+    digest.update(size.to_be_bytes());
+    digest.update(bytes.get(..length).unwrap_or(bytes));
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes by which a staged object is recognised.
@@ -287,6 +317,19 @@ impl TableRoot {
         let fail = |e| Error::store(path.as_str(), e);
         let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
         store.get_opts(&object, options).await.map_err(fail)?.bytes().await.map_err(fail)
+    }
+
+    /// How an object begins; `None` when it is not there. One request.
+    pub(crate) async fn beginning(&self, key: &str) -> Result<Option<Beginning>> {
+        let fail = |e| Error::store(self.spell(key), e);
+        let options = GetOptions { range: Some(GetRange::Bounded(0..Beginning::BYTES)), ..GetOptions::default() };
+        let found = match self.store.get_opts(&self.path(key)?, options).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(e) => return Err(fail(e)),
+        };
+        let (size, modified_ms) = (found.meta.size, found.meta.last_modified.timestamp_millis());
+        Ok(Some(Beginning { bytes: found.bytes().await.map_err(fail)?, size, modified_ms }))
     }
 
     /// How large a file of the table is, in bytes; one request.

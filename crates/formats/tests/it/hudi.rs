@@ -135,6 +135,7 @@ async fn replaying_equals_reading() {
         for instant in instants(&table) {
             let mut mark = head.watermark();
             mark.version = Some(VersionId(instant.clone()));
+            mark.revision = None;
             let changes = match source.changes(&mark, &head).await.unwrap() {
                 Changes::Replay(changes) => changes,
                 Changes::HistoryGone { reason } => {

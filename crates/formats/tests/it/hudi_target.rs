@@ -10,11 +10,11 @@ use hoglake_model::table::{DataFile, FilePath};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn directory(path: &Path) -> ParquetDirectorySource {
+pub fn directory(path: &Path) -> ParquetDirectorySource {
     ParquetDirectorySource::new(corpus::root(path), ParquetDirectoryOptions::default())
 }
 
-fn target(path: &Path) -> HudiTarget {
+pub fn target(path: &Path) -> HudiTarget {
     HudiTarget::new(corpus::root(path))
 }
 
@@ -28,7 +28,7 @@ fn facts(files: &BTreeMap<FilePath, DataFile>) -> Vec<(String, Option<u64>, Stri
     files.values().map(|f| (f.path.as_str().to_owned(), f.record_count, format!("{:?}", f.partition))).collect()
 }
 
-fn place(folder: &Path, key: &str, seconds: u64) {
+pub fn place(folder: &Path, key: &str, seconds: u64) {
     let to = folder.join(key);
     std::fs::create_dir_all(to.parent().unwrap()).unwrap();
     let from = corpus::case("parquet", "rapids-partitioned-parquet");

@@ -19,6 +19,7 @@ mod large_logs;
 mod pairs;
 mod parquet_directory;
 mod puffin;
+mod restored;
 mod rewrite;
 mod rewrite_corpus;
 mod rewrite_encodings;

@@ -28,7 +28,8 @@ pub struct VersionId(pub String);
 pub struct Version {
     /// Its name. Only the source can say which of two came first.
     pub id: VersionId,
-    /// What else can change while `id` stays the same (Iceberg: schema, spec and sort order without a new snapshot).
+    /// What tells it from another version of the same id: in Iceberg the schema and the spec, which change without a new
+    /// snapshot; in Delta and Hudi a digest of the commit, since a table put back from a backup gives its ids anew.
     pub revision: Option<String>,
     /// When it was committed, in milliseconds since the epoch. Never used to order versions.
     pub timestamp_ms: i64,

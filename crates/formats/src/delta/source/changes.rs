@@ -6,7 +6,7 @@ use super::super::protocol;
 use super::super::replay::{Decoder, Paths, path};
 use super::super::stats::Scratch;
 use super::{DeltaSource, Header, version};
-use crate::sync::{Error, Result, TableRoot};
+use crate::sync::{Error, Result, TableRoot, fingerprint};
 use hoglake_model::table::{Change, FileDelta, Operation, RemovedFile};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,7 +41,8 @@ impl Replay<'_> {
         if let Some(metadata) = header.metadata {
             self.metadata = metadata;
         }
-        let version = version(commit.version, &self.metadata, header.info.as_ref(), commit.modified_ms);
+        let revision = fingerprint(bytes.len() as u64, &bytes);
+        let version = version(commit.version, &self.metadata, header.info.as_ref(), commit.modified_ms, Some(revision));
         let root = self.source.root.location().to_string();
         let (state, mapping) = protocol::state(&place, root, version, &self.protocol, &self.metadata)?;
         let decoder = Decoder::new(self.source.root.clone(), &state, mapping);
