@@ -6,6 +6,7 @@
 
 mod action;
 mod checkpoint;
+mod checkpoint_names;
 mod checkpoint_write;
 mod log;
 mod log_reader;

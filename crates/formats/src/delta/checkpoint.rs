@@ -27,7 +27,7 @@ const BATCH_ROWS: usize = 1024;
 /// Rows of a batch of a few narrow columns.
 const NARROW_ROWS: usize = 8192;
 /// Requests for the names of all files of a part, however many they are.
-const REFERENCE_REQUESTS: u64 = 8;
+pub(super) const REFERENCE_REQUESTS: Requests = Requests::AtMost(8);
 
 /// Batches of a part as they are decoded.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch, ParquetError>>;
@@ -66,7 +66,7 @@ fn valid_rows(part: &OpenParquet, leaf: usize) -> Option<u64> {
 }
 
 /// The leaf with this dotted path.
-fn leaf(part: &OpenParquet, path: &str) -> Option<usize> {
+pub(super) fn leaf(part: &OpenParquet, path: &str) -> Option<usize> {
     let schema = part.metadata().file_metadata().schema_descr();
     (0..schema.num_columns()).find(|i| schema.column(*i).path().string() == path)
 }
@@ -128,7 +128,7 @@ pub(super) async fn actions(root: &TableRoot, key: &str, part: &OpenParquet, int
     let whole = project(part, |path| {
         groups.iter().any(|group| path.split('.').next().is_some_and(|first| Some(first) == group.split('.').next()))
     });
-    let pages = part.pages(&whole, Requests::AtMost(REFERENCE_REQUESTS)).map_err(|e| damaged(&e))?;
+    let pages = part.pages(&whole, REFERENCE_REQUESTS).map_err(|e| damaged(&e))?;
     let part = part.clone();
     let read = move || -> Result<Vec<RecordBatch>, ParquetError> {
         let failed = |e: ParquetError| pages.error(e);
@@ -218,7 +218,7 @@ pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(Batches, bool)>
 /// Streams batches of the columns that identify the logical files of one Parquet file.
 pub(super) fn references(part: &OpenParquet) -> Result<Batches, ParquetError> {
     let mask = project(part, |path| path == "add.path" || path.starts_with("add.deletionVector."));
-    batches(part, mask, NARROW_ROWS, Requests::AtMost(REFERENCE_REQUESTS))
+    batches(part, mask, NARROW_ROWS, REFERENCE_REQUESTS)
 }
 
 /// Visits the logical files of a batch of [`references`] whose path `may_matter`.

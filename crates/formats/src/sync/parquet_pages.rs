@@ -132,11 +132,20 @@ impl Inner {
         let next = self.chunks.partition_point(|chunk| chunk.range.start <= start);
         // Chunks of length zero may begin where another does.
         let chunk = self.chunks[..next].iter().rev().find(|chunk| end <= chunk.range.end).ok_or_else(beyond)?;
-        if let Some(file) = &self.open.file {
+        let whole = chunk.range.end - chunk.range.start;
+        if let Some(file) = self.open.file.as_ref().filter(|_| whole > LEAST_WINDOW) {
             return read_at(file, start, length);
         }
         let mut window = lock(&chunk.window);
-        self.cover(chunk, &mut window, start..end)?;
+        match &self.open.file {
+            // Many columns of a checkpoint are a few bytes in a few pages.
+            Some(file) if window.bytes.is_empty() => {
+                *window =
+                    Window { begin: chunk.range.start, bytes: read_at(file, chunk.range.start, whole)?, next: None };
+            }
+            Some(_) => {}
+            None => self.cover(chunk, &mut window, start..end)?,
+        }
         let from = usize::try_from(start - window.begin).map_err(|_| beyond())?;
         let length = usize::try_from(length).map_err(|_| beyond())?;
         Ok(window.bytes.slice(from..from + length))

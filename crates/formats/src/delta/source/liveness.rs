@@ -5,15 +5,17 @@
 
 use super::super::action::{self, VectorDescriptor};
 use super::super::checkpoint;
+use super::super::checkpoint_names::may_name;
 use super::super::log::{LogObject, Segment};
 use super::super::log_reader::{Block, LogReader};
 use super::super::replay::{Keys, Paths, path};
 use super::{OpenCheckpoint, sidecar_key};
-use crate::sync::{Error, Result, TableRoot};
+use crate::sync::{Error, OpenParquet, Result, TableRoot};
 use futures::TryStreamExt;
 use hoglake_model::table::FilePath;
 use memchr::{memchr, memmem, memrchr};
-use percent_encoding::percent_decode_str;
+use parquet::errors::ParquetError;
+use percent_encoding::percent_decode;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ const SEARCHED: usize = 8;
 pub(super) struct Unannounced {
     paths: Paths,
     /// Last components of the paths.
-    names: Names,
+    names: Arc<Names>,
     /// Those of the commit that is being read.
     added: Vec<FilePath>,
     removed: HashSet<FilePath>,
@@ -49,7 +51,7 @@ impl Unannounced {
             let removed = std::mem::take(&mut self.removed);
             for path in self.added.drain(..).filter(|path| !removed.contains(path)) {
                 self.paths.insert(&path);
-                self.names.insert(path.as_str().rsplit('/').next().unwrap_or_default());
+                Arc::make_mut(&mut self.names).insert(path.as_str().rsplit('/').next().unwrap_or_default());
             }
         }
         Ok(())
@@ -94,9 +96,12 @@ pub(super) async fn live(
             Some(opened) => opened.clone(),
             None => checkpoint::open(root, &part).await?,
         };
+        if !may_hold(&opened, &wanted.names).await.map_err(|e| Error::parquet(&place, &e))? {
+            continue;
+        }
         let mut batches = checkpoint::references(&opened).map_err(|e| Error::parquet(&place, &e))?;
         while let Some(batch) = batches.try_next().await.map_err(|e| Error::parquet(&place, &e))? {
-            let may_be = |uri: &str| wanted.names.may_end(uri);
+            let may_be = |uri: &str| wanted.names.may_end(uri.as_bytes());
             checkpoint::each_reference(&batch, may_be, |uri, vector| {
                 let key = search.decided.key(uri, vector);
                 search.note(&place, uri, key, true)
@@ -104,6 +109,13 @@ pub(super) async fn live(
         }
     }
     Ok(search.live)
+}
+
+/// Whether a part of a checkpoint may have a path that ends with one of the names.
+async fn may_hold(part: &OpenParquet, names: &Arc<Names>) -> Result<bool, ParquetError> {
+    let Some(leaf) = checkpoint::leaf(part, "add.path") else { return Ok(false) };
+    let names = Arc::clone(names);
+    may_name(part, leaf, checkpoint::REFERENCE_REQUESTS, move |uri| names.may_end(uri)).await
 }
 
 struct Search<'a> {
@@ -123,7 +135,7 @@ impl Search<'_> {
                     line.add.iter().map(|a| (a, true)).chain(line.remove.iter().map(|r| (r, false)))
                 {
                     let vector: Option<&VectorDescriptor<'_>> = reference.deletion_vector.as_ref();
-                    if !self.wanted.names.may_end(&reference.path) {
+                    if !self.wanted.names.may_end(reference.path.as_bytes()) {
                         continue;
                     }
                     let key = self.decided.key(&reference.path, vector);
@@ -154,11 +166,11 @@ impl Search<'_> {
 }
 
 /// Last components of paths, for telling quickly that a path is none of many.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Names {
-    /// A bit for each of their hashes.
+    /// A bit for each of their hashes, which most others do not hit.
     bits: Vec<u64>,
-    count: usize,
+    hashes: HashSet<u64>,
     /// What a log file that speaks of one of them holds.
     needles: Vec<String>,
     /// Whether that cannot be told.
@@ -173,18 +185,18 @@ impl Names {
         if !self.unsearchable {
             self.needles.push(name.to_owned());
         }
-        self.count += 1;
         if self.bits.is_empty() {
             self.bits = vec![0; 1 << 12];
         }
-        let (word, bit) = self.place(name.as_bytes());
+        let hash = hash(name.as_bytes());
+        self.hashes.insert(hash);
+        let (word, bit) = self.place(hash);
         if let Some(word) = self.bits.get_mut(word) {
             *word |= bit;
         }
     }
 
-    fn place(&self, name: &[u8]) -> (usize, u64) {
-        let hash = hash(name);
+    fn place(&self, hash: u64) -> (usize, u64) {
         let word = usize::try_from(hash >> 6).unwrap_or(0) & (self.bits.len().max(1) - 1);
         (word, 1 << (hash & 63))
     }
@@ -195,18 +207,19 @@ impl Names {
     }
 
     /// Whether a path as written in the log may end with one of them.
-    fn may_end(&self, uri: &str) -> bool {
-        if memchr(b'%', uri.as_bytes()).is_some() {
-            let decoded = percent_decode_str(uri).decode_utf8_lossy();
+    fn may_end(&self, uri: &[u8]) -> bool {
+        if memchr(b'%', uri).is_some() {
+            let decoded = percent_decode(uri).decode_utf8_lossy();
             return self.may_be(decoded.rsplit('/').next().unwrap_or_default().as_bytes());
         }
-        let name = memrchr(b'/', uri.as_bytes()).map_or(0, |at| at + 1);
-        self.may_be(&uri.as_bytes()[name..])
+        let name = memrchr(b'/', uri).map_or(0, |at| at + 1);
+        self.may_be(&uri[name..])
     }
 
     fn may_be(&self, name: &[u8]) -> bool {
-        let (word, bit) = self.place(name);
-        self.bits.get(word).is_some_and(|word| word & bit != 0)
+        let hash = hash(name);
+        let (word, bit) = self.place(hash);
+        self.bits.get(word).is_some_and(|word| word & bit != 0) && self.hashes.contains(&hash)
     }
 }
 
@@ -235,9 +248,9 @@ mod tests {
         for uri in
             ["part-1.parquet", "a/part-1.parquet", "a%2Fpart-1.parquet", "%70art-1.parquet", "x/%C3%BC%20b.parquet"]
         {
-            assert!(names.may_end(uri), "{uri}");
+            assert!(names.may_end(uri.as_bytes()), "{uri}");
         }
-        let others = (0..1000).filter(|n| names.may_end(&format!("a/part-{n:05}-c000.parquet"))).count();
-        assert!(others <= 2, "{others}");
+        let others = (0..1000).filter(|n| names.may_end(format!("a/part-{n:05}-c000.parquet").as_bytes())).count();
+        assert_eq!(others, 0);
     }
 }
