@@ -18,6 +18,9 @@ pub enum Error {
     /// A group commit failed as a whole; every member shares the cause.
     #[error("commit failed")]
     Commit(#[from] Fault),
+    /// The schema of the database is another than this build's.
+    #[error("{0}")]
+    Schema(String),
     /// A stored value is not what the schema promises.
     #[error("stored value is corrupt: {0}")]
     Corrupt(String),
@@ -35,6 +38,8 @@ pub mod sqlstate {
     pub const EXCLUSION_VIOLATION: &str = "23P01";
     /// `statement_timeout` expired, or the statement was cancelled.
     pub const QUERY_CANCELED: &str = "57014";
+    /// The database takes no writes: a standby, or one that is being restored.
+    pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
 }
 
 impl Error {
@@ -51,8 +56,19 @@ impl Error {
             Self::Refused(refusal) => Some(refusal.clone()),
             Self::Database(error) => unavailable(error),
             Self::Commit(fault) => fault.refusal(),
-            Self::Corrupt(_) => None,
+            Self::Schema(_) | Self::Corrupt(_) => None,
         }
+    }
+}
+
+/// What Postgres said, when `error` is that; without what belongs to its own source code. Its causes say nothing more.
+pub fn postgres_words(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match error.downcast_ref::<sqlx::Error>()? {
+        sqlx::Error::Database(said) => {
+            let code = said.code().map(|code| format!(" (SQLSTATE {code})")).unwrap_or_default();
+            Some(format!("Postgres says: {}{code}", said.message()))
+        }
+        _ => None,
     }
 }
 

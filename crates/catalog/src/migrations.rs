@@ -34,7 +34,7 @@ pub struct Report {
 /// A session advisory lock, polled: a waiting replica holds no snapshot and blocks nobody.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when the database was migrated by a newer hoglake, or a recorded migration differs from ours.
+/// [`Error::Schema`] when the database was migrated by a newer hoglake, or a recorded migration differs from ours.
 pub async fn migrate(options: &Options) -> Result<Report> {
     let mut connection = PgConnection::connect_with(&options.connect_options()?).await?;
     loop {
@@ -51,8 +51,41 @@ pub async fn migrate(options: &Options) -> Result<Report> {
     report
 }
 
-async fn apply(connection: &mut PgConnection) -> Result<Report> {
+/// Makes sure that the database has the schema of this build, and changes nothing.
+///
+/// # Errors
+/// [`Error::Schema`] when it has none, an older or a newer one, with what to do; any database error.
+pub async fn check(options: &Options) -> Result<()> {
+    let mut connection = PgConnection::connect_with(&options.connect_options()?).await?;
+    let there = "select to_regclass('hoglake.migration') is not null";
+    let recorded: Vec<(i32, String, Vec<u8>)> = if sqlx::query_scalar(there).fetch_one(&mut connection).await? {
+        read_recorded(&mut connection).await?
+    } else {
+        Vec::new()
+    };
+    connection.close().await?;
+    check_recorded(&recorded)?;
+    let (has, needs) = (recorded.len(), MIGRATIONS.len());
+    match has {
+        0 => Err(Error::Schema(
+            "the database has no hoglake schema yet: `hoglake migrate` makes it, and so does `hoglake serve`"
+                .to_owned(),
+        )),
+        has if has < needs => Err(Error::Schema(format!(
+            "the database has version {has} of the schema, and this hoglake works on version {needs}: bring it up to \
+             date with `hoglake migrate`, or use the hoglake that it was made by"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn read_recorded(connection: &mut PgConnection) -> Result<Vec<(i32, String, Vec<u8>)>> {
+    let recorded = sqlx::query_as("select version, name, checksum from migration order by version");
+    Ok(recorded.fetch_all(connection).await?)
+}
+
     sqlx::raw_sql(
+async fn apply(connection: &mut PgConnection) -> Result<Report> {
         "set statement_timeout = 0; create schema if not exists hoglake;
          create table if not exists hoglake.migration (
            version int primary key, name text not null, checksum bytea not null,
@@ -60,10 +93,7 @@ async fn apply(connection: &mut PgConnection) -> Result<Report> {
     )
     .execute(&mut *connection)
     .await?;
-    let recorded: Vec<(i32, String, Vec<u8>)> =
-        sqlx::query_as("select version, name, checksum from migration order by version")
-            .fetch_all(&mut *connection)
-            .await?;
+    let recorded = read_recorded(connection).await?;
     check_recorded(&recorded)?;
     let mut report = Report { applied: Vec::new(), version: MIGRATIONS.len() };
     for (index, (name, sql)) in MIGRATIONS.iter().enumerate().skip(recorded.len()) {
@@ -84,12 +114,12 @@ async fn apply(connection: &mut PgConnection) -> Result<Report> {
 fn check_recorded(recorded: &[(i32, String, Vec<u8>)]) -> Result<()> {
     for (index, (version, name, sum)) in recorded.iter().enumerate() {
         let Some((our_name, sql)) = MIGRATIONS.get(index) else {
-            return Err(Error::Corrupt(format!(
+            return Err(Error::Schema(format!(
                 "the database has migration {version} (`{name}`), which this hoglake does not know; run a newer hoglake"
             )));
         };
         if our_name != name || checksum(sql) != *sum {
-            return Err(Error::Corrupt(format!(
+            return Err(Error::Schema(format!(
                 "migration {version} in the database is `{name}`, which differs from this hoglake's `{our_name}`; \
                  the database was migrated by another build"
             )));

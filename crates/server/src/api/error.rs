@@ -109,10 +109,15 @@ impl IntoResponse for ApiError {
 
 /// An error and its sources in one line.
 pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
+    let words = |error: &(dyn StdError + 'static)| match hoglake_catalog::error::postgres_words(error) {
+        Some(said) => (said, true),
+        None => (error.to_string(), false),
+    };
+    let (mut text, mut is_last) = words(error);
     let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
+    while let Some(error) = source.filter(|_| !is_last) {
+        let cause;
+        (cause, is_last) = words(error);
         // Many errors repeat their source in their own text.
         if !text.ends_with(&cause) {
             text.push_str(": ");

@@ -68,6 +68,13 @@ impl Database {
         }
     }
 
+    /// Makes sure that the schema is this program's, and leaves it as it is.
+    pub(super) async fn check_schema(&self) -> Result<(), Failure> {
+        let checked = migrations::check(&self.options).await;
+        checked
+            .map_err(|error| Failure::at("the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)", error))
+    }
+
     /// Stops the private Postgres.
     pub(super) async fn stop(self) {
         if let Some(embedded) = self.embedded {

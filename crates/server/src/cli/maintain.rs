@@ -136,7 +136,12 @@ impl Maintain {
     async fn run_here(&self, task: Task, bar: &ProgressBar) -> Result<Value, Failure> {
         let database = Database::start(&self.database, None).await?;
         let done = async {
-            database.migrate().await?;
+            // what only looks changes nothing, the schema included
+            if task == Task::Verify || self.dry_run {
+                database.check_schema().await?;
+            } else {
+                database.migrate().await?;
+            }
             let mut options = database.options.clone();
             options.compaction_target_bytes = self.maintenance.compaction_target_bytes;
             let catalog = Catalog::open(options).map_err(|error| Failure::at("cannot open the database", error))?;

@@ -1,15 +1,15 @@
 //! Reads flags and `HOGLAKE_*` variables.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Parses the command line of this process, or prints why not (or the help) and says how to exit.
 pub(super) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C, ExitCode> {
     let mut command = blank_is_unset(C::command());
-    let parsed = command
-        .try_get_matches_from_mut(std::env::args_os())
+    let parsed = matches(&mut command)
         .and_then(|matches| C::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     parsed.map_err(|mut error| {
         hide_secret(&command, &mut error);
@@ -19,6 +19,33 @@ pub(super) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C, ExitCode>
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+/// Where a command works: a flag for one of them beats a variable for the other, two flags contradict each other.
+const SERVER: &str = "server";
+const DATABASE: [&str; 2] = ["database_url", "state_dir"];
+
+fn matches(command: &mut Command) -> clap::error::Result<ArgMatches> {
+    let unparsed = command.clone();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let Some((name, given)) = matches.subcommand() else { return Ok(matches) };
+    let source = |id: &str| given.ids().any(|given| given == id).then(|| given.value_source(id)).flatten();
+    let told = |id: &str| source(id) == Some(ValueSource::CommandLine);
+    let Some(database) = DATABASE.into_iter().find(|id| told(id)) else { return Ok(matches) };
+    match source(SERVER) {
+        Some(ValueSource::CommandLine) => {
+            let flag = database.replace('_', "-");
+            let why =
+                format!("--server and --{flag} cannot be used together: the command works on one or on the other");
+            Err(command.error(ErrorKind::ArgumentConflict, why))
+        }
+        Some(ValueSource::EnvVariable) => {
+            let name = name.to_owned();
+            *command = unparsed.mut_subcommand(name, |sub| sub.mut_arg(SERVER, |server| server.env(None::<&str>)));
+            command.try_get_matches_from_mut(std::env::args_os())
+        }
+        _ => Ok(matches),
+    }
 }
 
 /// Makes a variable that is set to nothing, or to blanks, count as unset, in all subcommands.

@@ -1,5 +1,6 @@
 //! Maintenance with real files: what is compacted, expired and cleaned reads the same as before.
 
+mod commands;
 mod deep_verify;
 mod faults;
 mod histories;
