@@ -1,13 +1,14 @@
 //! Footers: read by ranges, refused when malformed, turned into statistics that are never guessed.
 
 use super::Column;
-use super::binding::{Binding, BindingError};
+use super::binding::{Binding, BindingError, Form};
 use super::statistics::column_stats;
 use crate::store::{Object, StoreError};
 use bytes::Bytes;
 use hoglake_model::{ColumnStats, FieldId};
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
 use parquet::file::metadata::ParquetMetaData;
+use parquet::schema::types::ColumnDescriptor;
 use std::ops::Range;
 
 /// Footer length and closing magic.
@@ -45,6 +46,8 @@ pub struct FooterStatistics {
     pub missing_field_ids: bool,
     /// The ids of its top-level fields.
     pub field_ids: Vec<FieldId>,
+    /// Columns whose field stores something else than their type, or a narrower one, with what it stores.
+    pub mismatched: Vec<(FieldId, String)>,
     /// Whether columns were bound by name, since no field carries an id. Renaming a column would lose its data here.
     pub bound_by_name: bool,
 }
@@ -116,6 +119,18 @@ pub fn statistics_of(metadata: &ParquetMetaData, columns: &[Column]) -> Result<F
         return Err(FooterError::Structural(format!("the footer counts {record_count} rows, its row groups {sum}")));
     }
     let binding = Binding::new(metadata.file_metadata().schema_descr(), columns)?;
+    let schema = metadata.file_metadata().schema_descr();
+    let mismatched = columns.iter().zip(&binding.leaves).filter_map(|(column, leaf)| {
+        let stored = match leaf {
+            Some(leaf) if Form::of(&schema.column(*leaf), column.ty).is_some() => return None,
+            Some(leaf) => described(&schema.column(*leaf)),
+            // bound by its id, and found to be no leaf
+            None if !binding.by_name && binding.field_ids.contains(&column.field_id) => "nested values".to_owned(),
+            None => return None,
+        };
+        Some((column.field_id, stored))
+    });
+    let mismatched = mismatched.collect();
     let columns = columns
         .iter()
         .zip(&binding.leaves)
@@ -127,8 +142,17 @@ pub fn statistics_of(metadata: &ParquetMetaData, columns: &[Column]) -> Result<F
         columns,
         missing_field_ids: binding.missing_field_ids,
         field_ids: binding.field_ids,
+        mismatched,
         bound_by_name: binding.by_name,
     })
+}
+
+/// What a leaf stores, in Parquet's own words.
+fn described(leaf: &ColumnDescriptor) -> String {
+    match leaf.logical_type_ref() {
+        Some(logical) => format!("{} ({logical:?})", leaf.physical_type()),
+        None => leaf.physical_type().to_string(),
+    }
 }
 
 /// Reads and decodes the footer of a registered file; also gives its length without the trailer.

@@ -113,3 +113,41 @@ async fn a_vector_of_another_file_is_found() {
     assert_eq!((data.len(), vectors.len()), (0, 1), "{vectors:?}");
     assert!(vectors[0].contains("it belongs to "), "{vectors:?}");
 }
+
+#[tokio::test]
+async fn a_strange_field_is_ignored_and_one_with_a_columns_id_is_not() {
+    let lake = Lake::new(false).await;
+    // readers that bind by id pass over what is no column of theirs
+    lake.register(vec![file(&lake, "more", &[("id", Some(1)), ("mine", Some(78)), ("his", None)])]).await;
+    hydrate(&lake).await;
+    lake.verified().await;
+    // two fields of one id, a number under the id of a string
+    lake.execute("delete from data_file").await;
+    lake.register(vec![
+        file(&lake, "twice", &[("id", Some(1)), ("again", Some(1))]),
+        file(&lake, "twice-strange", &[("id", Some(1)), ("mine", Some(78)), ("his", Some(78))]),
+        file(&lake, "number", &[("id", Some(1)), ("name", Some(2))]),
+    ])
+    .await;
+    let [data, _] = found(&lake).await;
+    assert_eq!(data.len(), 3, "{data:?}");
+    assert!(data.iter().any(|sample| sample.contains("two fields of the file carry field id 1")), "{data:?}");
+    assert!(data.iter().any(|sample| sample.contains("two fields of the file carry field id 78")), "{data:?}");
+    let number = "its field 2 stores INT64, which is no string and cannot be widened to one";
+    assert!(data.iter().any(|sample| sample.contains(number)), "{data:?}");
+}
+
+#[tokio::test]
+async fn a_field_of_a_promoted_column_may_be_narrower() {
+    let mut lake = Lake::new(false).await;
+    lake.alter(serde_json::json!({"op": "add_column", "column": {"name": "small", "type": "int"}})).await;
+    lake.append(&[(1, Some("x")), (2, None)]).await;
+    lake.alter(serde_json::json!({"op": "promote_column", "name": "small", "to": "long"})).await;
+    lake.append(&[(3, Some("y"))]).await;
+    lake.verified().await;
+    // the other way round no reader can go
+    lake.execute("update table_column set type = 'int' where field_id = 3 and end_snapshot is null").await;
+    let [data, _] = found(&lake).await;
+    assert_eq!(data.len(), 1, "{data:?}");
+    assert!(data[0].contains("its field 3 stores INT64, which is no int"), "{data:?}");
+}
