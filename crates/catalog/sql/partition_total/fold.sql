@@ -1,7 +1,7 @@
 -- Folds the next snapshots into the totals. $1 catalog_id bigint, $2 folded so far bigint, $3 target_bytes bigint,
 -- $4 snapshots at most bigint. Under the lock of partition_fold. Returns the snapshot folded to, and head.
 with bound as materialized (
-  select head_snapshot, least(head_snapshot, $2 + $4) as upto from catalog where catalog_id = $1
+  select head_snapshot, least(head_snapshot, $2::bigint + $4::bigint) as upto from catalog where catalog_id = $1
 ), delta as materialized (
   select d.* from bound, partition_delta($1, $2, bound.upto, $3) d
   join table_identity i on i.catalog_id = $1 and i.table_id = d.table_id and not i.purged
