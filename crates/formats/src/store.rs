@@ -10,6 +10,7 @@ mod config;
 mod confined;
 mod environment;
 mod roots;
+mod uploads;
 
 pub(crate) use confined::{is_outside, outside};
 pub use roots::Roots;
@@ -17,7 +18,7 @@ pub use roots::Roots;
 pub use config::{AzureConfig, GcsConfig, S3Config, Secret, StoreConfig};
 
 use hoglake_model::{Location, Root};
-use object_store::aws::{AmazonS3Builder, S3CopyIfNotExists};
+use object_store::aws::{AmazonS3, AmazonS3Builder, S3CopyIfNotExists};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
@@ -105,6 +106,19 @@ impl StoreError {
         }
     }
 
+    /// Where it happened.
+    pub fn location(&self) -> &str {
+        match self {
+            Self::NotFound { location }
+            | Self::Denied { location, .. }
+            | Self::Conflict { location, .. }
+            | Self::Outside { location }
+            | Self::Unsupported { location, .. }
+            | Self::NoCredentials { location, .. }
+            | Self::Transient { location, .. } => location,
+        }
+    }
+
     /// Whether the same request may succeed later without anybody changing the object. Denials count: credentials are
     /// rotated and policies repaired without the object being at fault.
     pub fn is_transient(&self) -> bool {
@@ -145,7 +159,20 @@ impl Object {
 pub struct Stores {
     config: StoreConfig,
     roots: Option<Arc<Roots>>,
-    clients: Mutex<HashMap<Root, Arc<dyn ObjectStore>>>,
+    clients: Mutex<HashMap<Root, Client>>,
+}
+
+/// The client of a bucket, as all stores have it, and as S3 alone does.
+#[derive(Debug, Clone)]
+struct Client {
+    store: Arc<dyn ObjectStore>,
+    s3: Option<Arc<AmazonS3>>,
+}
+
+impl Client {
+    fn of(store: impl ObjectStore) -> Self {
+        Self { store: Arc::new(store), s3: None }
+    }
 }
 
 impl Stores {
@@ -178,20 +205,27 @@ impl Stores {
         let path = Path::parse(location.key()).map_err(|e| unsupported(e.to_string()))?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let store = match clients.get(location.root()) {
-            Some(store) => Arc::clone(store),
+            Some(client) => Arc::clone(&client.store),
             None => {
-                let mut store = self.connect(location.root()).map_err(unsupported)?;
+                let mut client = self.connect(location.root()).map_err(unsupported)?;
                 if let Some(roots) = &self.roots {
-                    store = confined::wrap(store, location.root().clone(), Arc::clone(roots));
+                    client.store = confined::wrap(client.store, location.root().clone(), Arc::clone(roots));
                 }
-                clients.insert(location.root().clone(), Arc::clone(&store));
+                let store = Arc::clone(&client.store);
+                clients.insert(location.root().clone(), client);
                 store
             }
         };
         Ok(Object { location: location.clone(), store, path })
     }
 
-    fn connect(&self, root: &Root) -> Result<Arc<dyn ObjectStore>, String> {
+    /// The client of the bucket of `location`, when it is one of S3 and was opened.
+    fn s3(&self, location: &Location) -> Option<Arc<AmazonS3>> {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.get(location.root())?.s3.clone()
+    }
+
+    fn connect(&self, root: &Root) -> Result<Client, String> {
         let client = ClientOptions::new()
             .with_connect_timeout(Duration::from_secs(5))
             .with_timeout(Duration::from_secs(120))
@@ -202,7 +236,7 @@ impl Stores {
             retry_timeout: Duration::from_secs(30),
         };
         match root {
-            Root::Local => self.connect_local(),
+            Root::Local => Ok(Client::of(self.connect_local()?)),
             Root::S3 { bucket } => {
                 let s3 = &self.config.s3;
                 let mut builder = AmazonS3Builder::new()
@@ -224,7 +258,8 @@ impl Stores {
                 } else {
                     builder = environment::aws(builder);
                 }
-                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+                let s3 = Arc::new(builder.build().map_err(|e| e.to_string())?);
+                Ok(Client { store: Arc::<AmazonS3>::clone(&s3), s3: Some(s3) })
             }
             Root::Gcs { bucket } => {
                 let gcs = &self.config.gcs;
@@ -244,7 +279,7 @@ impl Stores {
                 if gcs.service_account_key.is_none() && gcs.oauth2_token.is_none() {
                     builder = environment::google(builder);
                 }
-                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+                Ok(Client::of(builder.build().map_err(|e| e.to_string())?))
             }
             Root::Azure { account, container } => {
                 let azure = &self.config.azure;
@@ -278,16 +313,16 @@ impl Stores {
                 if azure.access_key.is_none() && azure.oauth2_token.is_none() && azure.sas_token.is_none() {
                     builder = environment::azure(builder, name);
                 }
-                Ok(Arc::new(builder.build().map_err(|e| e.to_string())?))
+                Ok(Client::of(builder.build().map_err(|e| e.to_string())?))
             }
         }
     }
 
-    fn connect_local(&self) -> Result<Arc<dyn ObjectStore>, String> {
+    fn connect_local(&self) -> Result<LocalFileSystem, String> {
         if !self.config.local {
             return Err("local files are not allowed by the configuration; use an object store".to_owned());
         }
-        Ok(Arc::new(LocalFileSystem::new().with_fsync(self.config.local_fsync)))
+        Ok(LocalFileSystem::new().with_fsync(self.config.local_fsync))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod listing;
 mod suffix;
+mod uploads;
 
 use crate::config::ConfigError;
 use axum::Router;

@@ -140,7 +140,7 @@ impl Worker {
         status: &mut CleanupStatus,
     ) -> Result<(), WorkError> {
         let staged: Vec<Claimed> = claimed.iter().filter(|c| c.is_staged).cloned().collect();
-        let half_way = uploads::remove_unfinished(staged).await;
+        let half_way = self.remove_unfinished(staged).await;
         let paths: HashMap<i64, String> = claimed.iter().map(|c| (c.removal_id, c.path.clone())).collect();
         let (groups, mut failed) = self.by_store(claimed);
         let mut settled: Vec<(i64, Outcome)> = Vec::new();

@@ -4,6 +4,7 @@
 //! listing a large folder quadratic. Here the names are read once, and only where the prefix leads; the pages that follow
 //! go on in that list. An object that is written meanwhile may be missing in it, as S3 allows nobody to rely on either.
 
+use super::uploads;
 use chrono::{DateTime, SecondsFormat, Utc};
 use http_body_util::BodyExt;
 use hyper::http::{Extensions, HeaderMap, HeaderValue, Method, Uri, header};
@@ -153,7 +154,7 @@ fn walk(folder: &Path, path: &str, prefix: &str, names: &mut Vec<String>) -> io:
     Ok(())
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -168,18 +169,41 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
+/// What is answered here.
+enum Question {
+    Objects(Page),
+    Uploads(uploads::Asked),
+}
+
+impl Question {
+    fn parse(uri: &Uri) -> Option<Self> {
+        Page::parse(uri).map(Self::Objects).or_else(|| uploads::Asked::parse(uri).map(Self::Uploads))
+    }
+
+    fn bucket(&self) -> &str {
+        match self {
+            Self::Objects(page) => &page.asked.bucket,
+            Self::Uploads(asked) => &asked.bucket,
+        }
+    }
+}
+
 #[async_trait::async_trait]
 impl S3Route for Route {
     fn is_match(&self, method: &Method, uri: &Uri, _headers: &HeaderMap, _extensions: &mut Extensions) -> bool {
-        *method == Method::GET && Page::parse(uri).is_some_and(|page| self.0.root.join(page.asked.bucket).is_dir())
+        *method == Method::GET
+            && Question::parse(uri).is_some_and(|question| self.0.root.join(question.bucket()).is_dir())
     }
 
     async fn call(&self, request: S3Request<Body>) -> S3Result<S3Response<Body>> {
-        let page = Page::parse(&request.uri).ok_or_else(|| s3_error!(InvalidRequest))?;
+        let question = Question::parse(&request.uri).ok_or_else(|| s3_error!(InvalidRequest))?;
         drop(request.input.collect().await);
         let listing = Arc::clone(&self.0);
-        let answer = tokio::task::spawn_blocking(move || listing.answer(&page)).await;
-        let answer = answer.map_err(io::Error::other).flatten().map_err(|error| {
+        let answer = tokio::task::spawn_blocking(move || match question {
+            Question::Objects(page) => listing.answer(&page),
+            Question::Uploads(asked) => asked.answer(&listing.root),
+        });
+        let answer = answer.await.map_err(io::Error::other).flatten().map_err(|error| {
             tracing::error!(%error, "the development object store cannot list its folder");
             s3_error!(InternalError)
         })?;
