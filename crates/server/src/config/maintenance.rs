@@ -35,6 +35,9 @@ pub struct MaintenanceConfig {
     /// How long the ledgers of removals and runs reach back
     #[arg(long, env = "HOGLAKE_REMOVAL_LEDGER_RETENTION_SECONDS", value_name = "SECONDS", default_value_t = 2_592_000)]
     pub removal_ledger_retention_seconds: u32,
+    /// How often the invariants of each catalog are checked, by one server at a time; 0 only on request
+    #[arg(long, env = "HOGLAKE_VERIFY_INTERVAL_MS", value_name = "MS", default_value = "0", value_parser = optional_duration_ms)]
+    pub verify_interval_ms: Duration,
     /// How often small files are merged; 0 never
     #[arg(long, env = "HOGLAKE_COMPACTION_INTERVAL_MS", value_name = "MS", default_value = "0", value_parser = optional_duration_ms)]
     pub compaction_interval_ms: Duration,

@@ -1,19 +1,28 @@
 //! Gauges of every catalog, sampled on a timer and never at a scrape.
 
 use crate::api::error::chain;
+use chrono::{DateTime, TimeDelta, Utc};
 use hoglake_catalog::Catalog;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
+use serde::Deserialize;
 use std::time::{Duration, SystemTime};
+
+/// How far back a sample of verifications looks beyond the newest that was seen.
+const VERIFIED_OVERLAP: TimeDelta = TimeDelta::seconds(10);
 
 /// Samples every `interval`, for as long as it is polled.
 pub async fn sample(catalog: Catalog, interval: Duration) {
     describe();
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut verified_until = DateTime::UNIX_EPOCH;
     loop {
         ticks.tick().await;
         if let Err(error) = publications(&catalog).await {
             tracing::warn!(error = chain(&error), "publications could not be sampled");
+        }
+        if let Err(error) = verifications(&catalog, &mut verified_until).await {
+            tracing::warn!(error = chain(&error), "verifications could not be sampled");
         }
         match catalog.catalog_gauges().await {
             Ok(catalogs) => {
@@ -39,6 +48,34 @@ pub async fn sample(catalog: Catalog, interval: Duration) {
     }
 }
 
+/// What a verification answered, as far as it is shown.
+#[derive(Deserialize)]
+struct Report {
+    checks: Vec<Check>,
+}
+
+#[derive(Deserialize)]
+struct Check {
+    check: String,
+    violations: f64,
+}
+
+/// What the ledger says of verifications since the last time, so that all servers show the same, whichever made them.
+async fn verifications(catalog: &Catalog, until: &mut DateTime<Utc>) -> hoglake_catalog::Result<()> {
+    // what ended at almost the same moment may have been stored in another order
+    for verified in catalog.verified_since(*until - VERIFIED_OVERLAP).await? {
+        let Ok(report) = serde_json::from_str::<Report>(&verified.report) else { continue };
+        for Check { check, violations } in report.checks {
+            gauge!("hoglake_verify_violations", "catalog" => verified.catalog.clone(), "check" => check)
+                .set(violations);
+        }
+        let epoch = verified.finished_at.timestamp_millis() as f64 / 1e3;
+        gauge!("hoglake_verify_last_epoch", "catalog" => verified.catalog).set(epoch);
+        *until = verified.finished_at.max(*until);
+    }
+    Ok(())
+}
+
 /// Every publication, in each of the states that it may be in.
 async fn publications(catalog: &Catalog) -> hoglake_catalog::Result<()> {
     for sampled in catalog.publication_gauges().await? {
@@ -55,6 +92,8 @@ async fn publications(catalog: &Catalog) -> hoglake_catalog::Result<()> {
 }
 
 fn describe() {
+    describe_gauge!("hoglake_verify_violations", "What the last verification of a catalog found");
+    describe_gauge!("hoglake_verify_last_epoch", "When a catalog was last verified, Unix time");
     describe_gauge!("hoglake_publication_lag_snapshots", "Snapshots between the offset of a publication and head");
     describe_gauge!("hoglake_publication_troubled", "Whether a publication has a last error: it waits or is halted");
     describe_gauge!("hoglake_publication_state", "1 for the state that a publication is in");

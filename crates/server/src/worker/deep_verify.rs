@@ -37,10 +37,6 @@ impl Worker {
 
     async fn report(&self, catalog: &CatalogIdentity, deep: bool) -> Result<Report, WorkError> {
         let report = self.catalog.verify(&catalog.name).await?;
-        for check in &report.checks {
-            metrics::gauge!("hoglake_verify_violations", "catalog" => catalog.name.clone(), "check" => check.check)
-                .set(check.violations as f64);
-        }
         if !deep {
             return Ok(report);
         }
@@ -143,16 +139,16 @@ fn check_fields(registered: &RegisteredObject, footer: &FooterStatistics) -> Res
     if carries_row_ids != registered.explicit_row_ids {
         return Err(if carries_row_ids {
             "it carries a column of row ids, and was registered as a file without".to_owned()
+        } else {
+            "it carries no column of row ids, and was registered as a file with one".to_owned()
+        });
+    }
     // Readers bind by id and pass over fields that are no column, so that a strange one beside the right ones does no harm.
     // One under the id of a column does, when it stores something else.
     if let Some((id, stored)) = footer.mismatched.first() {
         let column = registered.columns.iter().find(|column| column.field_id == *id);
         let wanted = column.map(|column| column.ty.to_string()).unwrap_or_default();
         return Err(format!("its field {id} stores {stored}, which is no {wanted} and cannot be widened to one"));
-    }
-        } else {
-            "it carries no column of row ids, and was registered as a file with one".to_owned()
-        });
     }
     // columns that came later, or have gone, are missing rightly
     let mut expected = registered.columns.iter().filter(|column| column.name.is_some()).peekable();

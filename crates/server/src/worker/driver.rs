@@ -1,10 +1,16 @@
 //! Timers: each task goes through all catalogs now and then.
 
 use super::{Trigger, WorkError, Worker, in_words};
+use crate::audit::{Action, Outcome};
 use hoglake_catalog::catalogs::CatalogIdentity;
+use hoglake_catalog::leases::Lease;
+use hoglake_catalog::verify::Status;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// How long a hydration may go on in one catalog before the next has its turn.
 const HYDRATION_TURN: Duration = Duration::from_secs(30);
@@ -29,6 +35,7 @@ enum Task {
     Clean,
     Compact,
     FoldTotals,
+    Verify,
 }
 
 impl Task {
@@ -39,12 +46,23 @@ impl Task {
             Self::Clean => "cleanup",
             Self::Compact => "compact",
             Self::FoldTotals => "partition_totals",
+            Self::Verify => "verify",
+        }
+    }
+
+    /// Catalogs that have their turn at the same time: more where a turn may wait for an object store that does not answer,
+    /// which is not to keep the others waiting.
+    const fn catalogs_at_a_time(self) -> usize {
+        match self {
+            Self::Hydrate => 16,
+            Self::Clean => 4,
+            Self::Expire | Self::Compact | Self::FoldTotals | Self::Verify => 1,
         }
     }
 
     /// Sweeps that two servers need not begin at the same time. The others share work file by file.
     const fn is_exclusive(self) -> bool {
-        matches!(self, Self::Expire | Self::FoldTotals)
+        matches!(self, Self::Expire | Self::FoldTotals | Self::Verify)
     }
 }
 
@@ -60,6 +78,7 @@ impl Driver {
             (Task::Clean, settings.cleanup_interval_ms),
             (Task::Compact, settings.compaction_interval_ms),
             (Task::FoldTotals, settings.expiry_interval_ms),
+            (Task::Verify, settings.verify_interval_ms),
         ] {
             if !interval.is_zero() {
                 tasks.spawn(run(worker.clone(), task, interval, stopped.clone()));
@@ -76,51 +95,86 @@ impl Driver {
     }
 }
 
+/// Begins turns, as often as `interval` says.
 async fn run(worker: Worker, task: Task, interval: Duration, mut stopped: watch::Receiver<bool>) {
+    let mut turns = Turns::new(worker, task);
+    let mut ticks = interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            _ = stopped.wait_for(|stop| *stop) => return,
-        }
-        // in a task of its own: a sweep that panics is a failure of that sweep, not the end of the timer
-        let mut turn = tokio::spawn({
-            let worker = worker.clone();
-            async move { sweep(&worker, task).await }
-        });
-        tokio::select! {
-            ended = &mut turn => {
-                if let Err(error) = ended {
-                    metrics::counter!("hoglake_background_loop_failures_total", "loop" => task.name()).increment(1);
-                    tracing::error!(task = task.name(), %error, "background work panicked; it is tried again");
-                }
+            _ = ticks.tick() => {}
+            Some(ended) = turns.running.join_next_with_id(), if !turns.running.is_empty() => {
+                turns.note(ended);
+                continue;
             }
             _ = stopped.wait_for(|stop| *stop) => {
-                turn.abort();
+                turns.running.abort_all();
                 return;
             }
         }
+        turns.begin().await;
     }
 }
 
-/// One turn through all catalogs. What fails in one does not keep the others waiting.
-async fn sweep(worker: &Worker, task: Task) {
-    let names = match worker.catalog.catalog_names().await {
-        Ok(names) => names,
-        Err(error) => return failed(task, "", &error.into()),
-    };
-    for name in names {
-        let done = async {
-            let catalog = worker.catalog.catalog_find(&name).await?;
-            worker.turn(task, &catalog).await
+/// The turns of one task under way, each in a task of its own: one that panics is a failure of that turn, not the end of
+/// the timer, and one that is slow keeps no other catalog waiting while there are places.
+struct Turns {
+    worker: Worker,
+    task: Task,
+    places: Arc<Semaphore>,
+    running: JoinSet<()>,
+    /// Whose turn it is: a catalog has one at a time.
+    catalogs: HashMap<Id, String>,
+}
+
+impl Turns {
+    fn new(worker: Worker, task: Task) -> Self {
+        let places = Arc::new(Semaphore::new(task.catalogs_at_a_time()));
+        Self { worker, task, places, running: JoinSet::new(), catalogs: HashMap::new() }
+    }
+
+    /// Queues a turn of every catalog that has none under way. What fails in one concerns no other.
+    async fn begin(&mut self) {
+        let names = match self.worker.catalog.catalog_names().await {
+            Ok(names) => names,
+            Err(error) => return failed(self.task, "", &error.into()),
         };
-        if let Err(error) = done.await {
-            failed(task, &name, &error);
+        for name in names {
+            if self.catalogs.values().any(|busy| *busy == name) {
+                continue;
+            }
+            let (worker, task, places, catalog) =
+                (self.worker.clone(), self.task, Arc::clone(&self.places), name.clone());
+            let turn = self.running.spawn(async move {
+                // in the order in which they were queued; closed never
+                let _place = places.acquire().await;
+                let done = async {
+                    let catalog = worker.catalog.catalog_find(&catalog).await?;
+                    worker.turn(task, &catalog).await
+                };
+                if let Err(error) = done.await {
+                    failed(task, &catalog, &error);
+                }
+            });
+            self.catalogs.insert(turn.id(), name);
+        }
+        if self.task == Task::Expire
+            && let Err(error) = self.worker.forget_keys_of_no_catalog().await
+        {
+            failed(self.task, "", &error);
         }
     }
-    if task == Task::Expire
-        && let Err(error) = worker.forget_keys_of_no_catalog().await
-    {
-        failed(task, "", &error);
+
+    fn note(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(error) => error.id(),
+        };
+        let catalog = self.catalogs.remove(&id).unwrap_or_default();
+        if let Err(error) = ended {
+            metrics::counter!("hoglake_background_loop_failures_total", "loop" => self.task.name()).increment(1);
+            tracing::error!(task = self.task.name(), catalog, %error, "background work panicked; it is tried again");
+        }
     }
 }
 
@@ -141,9 +195,25 @@ impl Worker {
             return self.turn_alone(task, catalog).await;
         }
         let Some(lease) = self.catalog.lease_acquire(catalog.id, task.name(), LEASE).await? else { return Ok(()) };
-        let done = self.turn_alone(task, catalog).await;
+        let done = self.while_leased(&lease, self.turn_alone(task, catalog)).await;
         self.catalog.lease_release(&lease).await?;
         done
+    }
+
+    /// Keeps a lease until `work` is done, however long that takes.
+    async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(LEASE / 4) => {
+                    // another server may begin the same then, which costs time and nothing else
+                    if let Err(error) = self.catalog.lease_renew(lease, LEASE).await {
+                        tracing::warn!(task = lease.task, error = in_words(&error), "a lease was not renewed");
+                    }
+                }
+            }
+        }
     }
 
     async fn turn_alone(&self, task: Task, catalog: &CatalogIdentity) -> Result<(), WorkError> {
@@ -153,6 +223,8 @@ impl Worker {
                 self.hydrate(catalog, HYDRATION_TURN, Trigger::Timer).await?;
             }
             Task::Expire => {
+                // nobody else might have anything to do in this catalog, and notice
+                self.close_abandoned(catalog.id).await?;
                 self.expire(catalog, settings.expiry_batch, false, Trigger::Timer).await?;
             }
             Task::Clean => {
@@ -163,6 +235,25 @@ impl Worker {
                 self.compact(catalog, groups, false, Trigger::Timer).await?;
             }
             Task::FoldTotals => while self.catalog.partition_totals_fold(catalog.id, None).await? {},
+            Task::Verify => self.verify_on_time(catalog).await?,
+        }
+        Ok(())
+    }
+
+    /// Verifies a catalog that nobody has verified for an interval, whichever server did.
+    async fn verify_on_time(&self, catalog: &CatalogIdentity) -> Result<(), WorkError> {
+        // a little less, since timers are not exact
+        let interval = self.settings.verify_interval_ms.mul_f64(0.9);
+        if self.catalog.run_is_recent(catalog.id, "verify", interval).await? {
+            return Ok(());
+        }
+        let report = self.verify(catalog, false).await?;
+        if report.status == Status::Fail {
+            let broken = report.checks.iter().filter(|check| check.violations > 0);
+            let broken: Vec<String> = broken.map(|check| format!("{}: {}", check.check, check.violations)).collect();
+            let detail = broken.join(", ");
+            tracing::error!(catalog = %catalog.name, violations = detail, "the catalog violates its invariants");
+            self.audit_line(Action::Verify, Outcome::InvariantViolation, &catalog.name, None, Some(&detail));
         }
         Ok(())
     }

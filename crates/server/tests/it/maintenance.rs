@@ -10,3 +10,4 @@ mod object_store;
 mod on_s3;
 mod sharing;
 mod tasks;
+mod timers;
