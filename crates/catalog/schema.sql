@@ -50,6 +50,14 @@ create table compaction_claim
   constraint compaction_claim_pkey PRIMARY KEY (catalog_id, data_file_id)
   CREATE INDEX compaction_claim_by_holder ON compaction_claim USING btree (claimed_by)
 
+create table compaction_failure
+  catalog_id bigint not null
+  data_file_id bigint not null
+  attempts integer not null
+  next_attempt_at timestamp with time zone not null
+  reason text not null
+  constraint compaction_failure_pkey PRIMARY KEY (catalog_id, data_file_id)
+
 create table consumer_offset
   catalog_id bigint not null
   consumer_id text not null
@@ -223,11 +231,15 @@ create table maintenance_run
   finished_at timestamp with time zone
   result json
   error text
+  last_seen_at timestamp with time zone not null default clock_timestamp()
+  abandoned boolean not null default false
   constraint finished_runs_say_what_came_out CHECK (((finished_at IS NULL) OR ((result IS NULL) <> (error IS NULL))))
   constraint maintenance_run_catalog_id_fkey FOREIGN KEY (catalog_id) REFERENCES catalog(catalog_id)
   constraint maintenance_run_pkey PRIMARY KEY (run_id)
   CREATE INDEX maintenance_run_by_age ON maintenance_run USING btree (catalog_id, started_at)
   CREATE INDEX maintenance_run_by_catalog ON maintenance_run USING btree (catalog_id, run_id)
+  CREATE INDEX maintenance_run_open ON maintenance_run USING btree (catalog_id, last_seen_at) WHERE (finished_at IS NULL)
+  CREATE INDEX maintenance_run_verified ON maintenance_run USING btree (finished_at) WHERE ((task = 'verify'::text) AND (result IS NOT NULL))
 
 create table migration
   version integer not null

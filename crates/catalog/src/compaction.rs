@@ -13,12 +13,14 @@ pub use plan::{PlannedGroup, PlannedInput, PlannedVector};
 
 use crate::fault;
 use crate::{Catalog, Result};
-use hoglake_model::CatalogId;
+use hoglake_model::{CatalogId, FileId};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a claim on inputs and output lasts between two renewals.
-pub const CLAIM_LEASE: Duration = Duration::from_secs(900);
+/// How long a file is left alone that could not be compacted for the first time; twice as long each time that follows,
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+/// up to this.
+const LONGEST_WAIT: Duration = Duration::from_secs(6 * 3_600);
 
 /// A group that was claimed for rewriting.
 #[derive(Debug, Clone)]
@@ -31,6 +33,26 @@ pub struct ClaimedGroup {
     pub group: PlannedGroup,
     /// The queue entry of the output and its path, once it is staged.
     pub ticket: Option<(i64, String)>,
+}
+
+/// A file that is left out of plans for a while.
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+pub struct PutOff {
+    /// The file.
+    pub data_file_id: i64,
+    /// How often it has failed in a row.
+    pub attempts: i32,
+    /// For how long it is left out.
+    pub wait_seconds: f64,
+}
+
+/// Live files that no plan takes at the moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Held {
+    /// Those that somebody rewrites.
+    pub claimed: i64,
+    /// Those that are put off.
+    pub put_off: i64,
 }
 
 impl Catalog {
@@ -48,7 +70,7 @@ impl Catalog {
         let claimed: i64 = sqlx::query_scalar(include_str!("../sql/compaction/claim.sql"))
             .bind(catalog.0)
             .bind(claimant)
-            .bind(CLAIM_LEASE.as_secs_f64())
+            .bind(self.options().compaction_lease.as_secs_f64())
             .bind(&files)
             .fetch_one(&mut *transaction)
             .await?;
@@ -73,7 +95,7 @@ impl Catalog {
             .bind(claimed.catalog.0)
             .bind(path)
             .bind(claimed.claimant)
-            .bind(CLAIM_LEASE.as_secs_f64())
+            .bind(self.options().compaction_lease.as_secs_f64())
             .fetch_one(self.background_pool())
             .await?;
         claimed.ticket = Some((ticket, path.to_owned()));
@@ -81,18 +103,19 @@ impl Catalog {
         Ok(())
     }
 
-    /// Prolongs the claims of a group while it is being rewritten.
+    /// Prolongs the claims of a group while it is being rewritten. False when one of them has passed to somebody else, so
+    /// that the group cannot be committed any more.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn compaction_renew(&self, claimed: &ClaimedGroup) -> Result<()> {
-        sqlx::query(include_str!("../sql/compaction/renew.sql"))
+    pub async fn compaction_renew(&self, claimed: &ClaimedGroup) -> Result<bool> {
+        let (inputs, output): (i64, bool) = sqlx::query_as(include_str!("../sql/compaction/renew.sql"))
             .bind(claimed.claimant)
-            .bind(CLAIM_LEASE.as_secs_f64())
+            .bind(self.options().compaction_lease.as_secs_f64())
             .bind(claimed.ticket.as_ref().map(|(id, _)| *id))
-            .execute(self.background_pool())
+            .fetch_one(self.background_pool())
             .await?;
-        Ok(())
+        Ok(usize::try_from(inputs) == Ok(claimed.group.inputs.len()) && output == claimed.ticket.is_some())
     }
 
     /// Gives a group up: others may plan its inputs again, and cleanup deletes what was staged. False when the ticket of
@@ -109,19 +132,32 @@ impl Catalog {
         Ok(done.rows_affected() == 1 || claimed.ticket.is_none())
     }
 
-    /// Gives a group up as [`Catalog::compaction_release`] does, but keeps its inputs out of every plan for `wait`: what
-    /// has failed would fail again, and stand before groups that can be rewritten.
+    /// Keeps files out of every plan for a while, each time twice as long: what has failed would fail again, and stand
+    /// before what can be rewritten.
     ///
     /// # Errors
-    /// Any database error; the claims then end by themselves.
-    pub async fn compaction_put_off(&self, claimed: &ClaimedGroup, wait: Duration) -> Result<()> {
-        sqlx::query(include_str!("../sql/compaction/put_off.sql"))
-            .bind(claimed.claimant)
-            .bind(claimed.ticket.as_ref().map(|(id, _)| *id))
-            .bind(wait.as_secs_f64())
-            .execute(self.background_pool())
-            .await?;
-        Ok(())
+    /// Any database error.
+    pub async fn compaction_fail(&self, catalog: CatalogId, files: &[FileId], reason: &str) -> Result<Vec<PutOff>> {
+        let mut files: Vec<i64> = files.iter().map(|file| file.0).collect();
+        // one order for all, so that two of them cannot wait for each other
+        files.sort_unstable();
+        Ok(sqlx::query_as(include_str!("../sql/compaction/fail.sql"))
+            .bind(catalog.0)
+            .bind(&files)
+            .bind(FIRST_WAIT.as_secs_f64())
+            .bind(LONGEST_WAIT.as_secs_f64())
+            .bind(reason)
+            .fetch_all(self.background_pool())
+            .await?)
+    }
+
+    /// What plans leave out at the moment.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn compaction_held(&self, catalog: CatalogId) -> Result<Held> {
+        let held = sqlx::query_as(include_str!("../sql/compaction/held.sql"));
+        Ok(held.bind(catalog.0).fetch_one(self.background_pool()).await?)
     }
 
     /// Settles the ticket of an output that was certainly never written.

@@ -23,6 +23,7 @@ pub const POINTS: &[&str] = &[
     "cleanup.settled",
     "compaction.claimed",
     "compaction.staged",
+    "compaction.uploading",
     "compaction.uploaded",
     "compaction.before_commit",
     "compaction.committed",

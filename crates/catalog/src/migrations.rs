@@ -14,6 +14,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_snapshot_of_catalog", include_str!("../migrations/0006_snapshot_of_catalog.sql")),
     ("0007_removal_queue", include_str!("../migrations/0007_removal_queue.sql")),
     ("0008_idempotency_claims", include_str!("../migrations/0008_idempotency_claims.sql")),
+    ("0009_liveness", include_str!("../migrations/0009_liveness.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.
@@ -84,8 +85,8 @@ async fn read_recorded(connection: &mut PgConnection) -> Result<Vec<(i32, String
     Ok(recorded.fetch_all(connection).await?)
 }
 
-    sqlx::raw_sql(
 async fn apply(connection: &mut PgConnection) -> Result<Report> {
+    sqlx::raw_sql(
         "set statement_timeout = 0; create schema if not exists hoglake;
          create table if not exists hoglake.migration (
            version int primary key, name text not null, checksum bytea not null,

@@ -19,6 +19,8 @@ pub struct Options {
     pub background_pool_size: u32,
     /// Files below this size are small: compaction may merge them, partition statistics count them.
     pub compaction_target_bytes: i64,
+    /// How long a server may be silent before others take the groups over that it compacts.
+    pub compaction_lease: Duration,
     /// Budget of one commit or DDL request for waiting: queue, connection and lock together. `None` waits for ever.
     pub commit_lock_timeout: Option<Duration>,
     /// Most requests that one catalog's queue holds; one more is answered 503 at once.
@@ -47,6 +49,7 @@ impl Options {
             commit_pool_size: 4,
             background_pool_size: 8,
             compaction_target_bytes: 512 << 20,
+            compaction_lease: Duration::from_secs(60),
             commit_lock_timeout: Some(Duration::from_secs(30)),
             commit_queue_limit: 4096,
             commit_batch_requests: 128,

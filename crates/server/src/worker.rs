@@ -16,7 +16,7 @@ mod record;
 mod vector;
 
 pub use clean::CleanupStatus;
-pub use compact::CompactionStatus;
+pub use compact::{CompactionStatus, FilePutOff};
 pub(crate) use hydrate::columns;
 pub use hydrate::{HYDRATION_BITE, HydrationStatus};
 use record::Record;

@@ -52,5 +52,8 @@ with output as (
 ), claims as (
   delete from compaction_claim c using unnest($3::bigint[]) as w(data_file_id)
   where c.catalog_id = $1 and c.data_file_id = w.data_file_id
+), failures as (
+  delete from compaction_failure c using unnest($3::bigint[]) as w(data_file_id)
+  where c.catalog_id = $1 and c.data_file_id = w.data_file_id
 )
 select head_snapshot from head

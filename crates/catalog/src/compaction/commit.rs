@@ -28,7 +28,8 @@ pub struct CompactionOutput {
 pub enum Verdict {
     /// The inputs are replaced.
     Committed(SnapshotId),
-    /// An input is gone, the table was altered or dropped, or the staged output was reclaimed. Nothing happened.
+    /// An input is gone or was taken over, the table was altered or dropped, or the staged output was reclaimed. Nothing
+    /// happened.
     Conflict,
     /// Rows of an input were deleted since the plan: the rewrite would bring them back. Nothing happened.
     VectorsSuperseded,
@@ -101,6 +102,17 @@ impl Catalog {
         let inputs = group.input_ids();
         let ticket = claimed.ticket.as_ref();
         let mut transaction = begin_locked(connection, claimed.catalog, self.options().commit_lock_timeout).await?;
+        let held: i64 = sqlx::query_scalar(include_str!("../../sql/compaction/hold.sql"))
+            .bind(claimed.catalog.0)
+            .bind(&inputs)
+            .bind(claimed.claimant)
+            .fetch_one(&mut *transaction)
+            .await?;
+        if usize::try_from(held) != Ok(inputs.len()) {
+            // whoever has taken the inputs over rewrites them, too
+            transaction.rollback().await?;
+            return Ok(Verdict::Conflict);
+        }
         if let Some((ticket, _)) = ticket {
             let ours: Option<i64> = sqlx::query_scalar(include_str!("../../sql/compaction/ticket.sql"))
                 .bind(ticket)

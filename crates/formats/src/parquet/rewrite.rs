@@ -13,6 +13,7 @@
 
 mod convert;
 mod encode;
+mod error;
 mod input;
 mod int96;
 mod merge;
@@ -23,20 +24,18 @@ mod sink;
 mod spill;
 mod statistics;
 
+pub use error::RewriteError;
 pub use order::SortField;
 
 use super::Column;
-use super::binding::BindingError;
-use super::footer::{FooterError, RegisteredFile, read_metadata};
+use super::footer::{RegisteredFile, read_metadata};
 use crate::deletion_vector::DeletionVector;
-use crate::store::{Object, StoreError};
+use crate::store::Object;
 use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use hoglake_model::ColumnStats;
 use input::{Input, LocalFile};
 use order::RowOrder;
-use parquet::errors::ParquetError;
 use schema::TargetSchema;
 use sink::Sink;
 use std::path::PathBuf;
@@ -86,6 +85,10 @@ pub struct RewriteOptions {
     pub row_group_rows: usize,
     /// Whether the computing threads take only the processor time that nobody else on this machine wants (Linux).
     pub yields: bool,
+    /// Told of the output's upload: after each part that was sent, and before the last request, which makes the object.
+    pub uploading: fn(),
+    /// Set by the caller to end this rewrite early, with [`RewriteError::Cancelled`].
+    pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl Default for RewriteOptions {
@@ -96,6 +99,8 @@ impl Default for RewriteOptions {
             zstd_level: 1,
             row_group_rows: 1 << 19,
             yields: false,
+            uploading: || {},
+            cancel: None,
         }
     }
 }
@@ -113,71 +118,6 @@ pub struct Rewritten {
     pub min_row_id: i64,
     /// Exact statistics of every column, `_hog_row_id` excluded.
     pub statistics: Vec<ColumnStats>,
-}
-
-/// Why nothing was written. An upload that had begun was aborted.
-#[derive(Debug, thiserror::Error)]
-pub enum RewriteError {
-    /// An input stores a column in a form that has no exact counterpart in the live schema.
-    #[error("`{path}` cannot be rewritten: {reason}")]
-    Unconvertible {
-        /// The input.
-        path: String,
-        /// The column and its form.
-        reason: String,
-    },
-    /// An input is not what it was registered as.
-    #[error("`{path}` is not what was registered: {reason}")]
-    Mismatch {
-        /// The input.
-        path: String,
-        /// What differs.
-        reason: String,
-    },
-    /// An input's footer cannot be read.
-    #[error("the footer of `{path}`")]
-    Footer {
-        /// The input.
-        path: String,
-        /// Why.
-        #[source]
-        source: Box<FooterError>,
-    },
-    /// A store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A page cannot be decoded or encoded.
-    #[error("Parquet")]
-    Parquet(#[from] ParquetError),
-    /// A batch cannot be computed.
-    #[error("Arrow")]
-    Arrow(#[from] ArrowError),
-    /// The temporary directory failed.
-    #[error("temporary files")]
-    Spill(#[source] std::io::Error),
-    /// The caller went away.
-    #[error("the rewrite was cancelled")]
-    Cancelled,
-    /// A fault of ours.
-    #[error("{0}")]
-    Internal(&'static str),
-}
-
-impl RewriteError {
-    /// Whether the same rewrite may succeed later.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Store(error) => error.is_transient(),
-            Self::Footer { source, .. } => source.is_transient(),
-            Self::Spill(_) | Self::Cancelled => true,
-            _ => false,
-        }
-    }
-
-    /// Whether an input cannot be mapped to the live schema, which only another schema or file can change.
-    pub fn is_unconvertible(&self) -> bool {
-        matches!(self, Self::Unconvertible { .. })
-    }
 }
 
 /// Rewrites `inputs` into one file at `output`, with the live `columns` in `sort` order. None when no row survives; then
@@ -207,26 +147,44 @@ pub async fn rewrite(
     }
 }
 
-/// Reads every footer and maps it to the live columns.
+/// Reads every footer and maps it to the live columns. Of inputs that cannot be taken it finds several, so that the caller
+/// need not ask again for each; not all, since each of many may cost a store's time-out.
 async fn plan(inputs: Vec<RewriteInput>, columns: &[Column]) -> Result<Vec<Arc<Input>>, RewriteError> {
-    stream::iter(inputs)
+    let mut planned = Vec::with_capacity(inputs.len());
+    let mut errors = Vec::new();
+    let footers = stream::iter(inputs)
         .map(async |input| {
             let (metadata, _) = read_metadata(&input.object, input.file)
                 .await
                 .map_err(|e| RewriteError::Footer { path: input.object.location.to_string(), source: Box::new(e) })?;
             Input::new(input, metadata, columns).map(Arc::new)
         })
-        .buffered(FOOTERS_AHEAD)
-        .try_collect()
-        .await
+        .buffered(FOOTERS_AHEAD);
+    let mut footers = std::pin::pin!(footers);
+    while let Some(input) = footers.next().await {
+        match input {
+            Ok(input) => planned.push(input),
+            Err(error) => errors.push(error),
+        }
+        if errors.len() == FOOTERS_AHEAD {
+            break;
+        }
+    }
+    match errors.len() {
+        0 => Ok(planned),
+        1 => Err(errors.remove(0)),
+        _ => Err(RewriteError::Inputs(errors)),
+    }
 }
 
 /// Sets its flag when the caller's future is dropped, so that the computing threads stop.
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Option<Arc<AtomicBool>>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        if let Some(cancelled) = &self.0 {
+            cancelled.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -239,10 +197,13 @@ async fn run(
     output: &Object,
     options: &RewriteOptions,
 ) -> Result<Option<Rewritten>, RewriteError> {
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let _guard = CancelOnDrop(Arc::clone(&cancelled));
+    let cancelled = options.cancel.clone().unwrap_or_default();
+    let mut guard = CancelOnDrop(Some(Arc::clone(&cancelled)));
     let task = drive(inputs, target, order, concatenated, output.clone(), options.clone(), cancelled);
-    tokio::spawn(task).await.unwrap_or(Err(RewriteError::Internal("the rewriting task panicked")))
+    let done = tokio::spawn(task).await.unwrap_or(Err(RewriteError::Internal("the rewriting task panicked")));
+    // the flag is the caller's: nothing was dropped, and there may be another run
+    guard.0 = None;
+    done
 }
 
 async fn drive(
@@ -275,7 +236,7 @@ async fn drive(
             sender = sent.ok().flatten().filter(|_| !failed);
         }
     };
-    let sink = Sink::new(output, tokio::runtime::Handle::current());
+    let sink = Sink::new(output, tokio::runtime::Handle::current(), options.uploading);
     let job = Job { receiver, target, order, sink: sink.clone(), options, cancelled };
     let (done, computed) = tokio::sync::oneshot::channel();
     // A thread of its own: what it starts has its priority, and the next to use a thread of the runtime has not.
@@ -358,18 +319,4 @@ type BatchSource = Box<dyn Iterator<Item = Result<RecordBatch, RewriteError>> + 
 
 fn check_cancelled(cancelled: &AtomicBool) -> Result<(), RewriteError> {
     if cancelled.load(Ordering::Relaxed) { Err(RewriteError::Cancelled) } else { Ok(()) }
-}
-
-impl RewriteError {
-    fn unconvertible(path: impl ToString, reason: impl Into<String>) -> Self {
-        Self::Unconvertible { path: path.to_string(), reason: reason.into() }
-    }
-
-    fn mismatch(path: impl ToString, reason: impl Into<String>) -> Self {
-        Self::Mismatch { path: path.to_string(), reason: reason.into() }
-    }
-
-    fn binding(path: impl ToString, error: &BindingError) -> Self {
-        Self::unconvertible(path, error.to_string())
-    }
 }

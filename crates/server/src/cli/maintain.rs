@@ -144,6 +144,7 @@ impl Maintain {
             }
             let mut options = database.options.clone();
             options.compaction_target_bytes = self.maintenance.compaction_target_bytes;
+            options.compaction_lease = self.maintenance.compaction_lease();
             let catalog = Catalog::open(options).map_err(|error| Failure::at("cannot open the database", error))?;
             let worker = Worker::new(Parts {
                 catalog: catalog.clone(),
@@ -220,6 +221,9 @@ fn has_failures(outcome: &Value) -> bool {
 /// What failed, in words.
 const FAILURES: &str = "failures";
 
+/// Files that a compaction left alone for a while.
+const PUT_OFF: &str = "put_off";
+
 /// Says of a bite that its time ran out.
 const UNFINISHED: &str = "unfinished";
 
@@ -234,13 +238,17 @@ const fn progress(task: Task) -> &'static [&'static str] {
     }
 }
 
+/// What is so at the end of a bite: said when it is, and not said when it is not.
+const OF_THE_MOMENT: [&str; 3] = [UNFINISHED, "files_claimed_by_others", "files_put_off"];
+
 /// Adds the counts of a bite to those before, and what failed; everything else is the last one's.
 fn add(total: &mut Value, bite: Value) {
     let (Value::Object(total), Value::Object(bite)) = (total, bite) else { return };
-    // said by a bite when it is so, and not said when it is not
-    total.remove(UNFINISHED);
+    for name in OF_THE_MOMENT {
+        total.remove(name);
+    }
     for (name, value) in bite {
-        if name == FAILURES
+        if [FAILURES, PUT_OFF].contains(&name.as_str())
             && let (Some(Value::Array(before)), Value::Array(now)) = (total.get_mut(&name), &value)
         {
             before.extend(now.iter().cloned());
@@ -330,8 +338,10 @@ mod tests {
         let mut total = json!({});
         add(&mut total, json!({"snapshots_expired": 3, "new_earliest_snapshot_id": 3}));
         add(&mut total, json!({"snapshots_expired": 4, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"}));
-        add(&mut total, json!({"failures": ["one"]}));
-        add(&mut total, json!({"failures": ["two"]}));
+        add(&mut total, json!({"failures": ["one"], "files_put_off": 2, "files_claimed_by_others": 4}));
+        add(&mut total, json!({"failures": ["two"], "files_put_off": 3}));
+        assert_eq!(total.as_object_mut().unwrap().remove("files_put_off"), Some(json!(3)));
+        assert!(total.get("files_claimed_by_others").is_none(), "{total}");
         assert_eq!(total.as_object_mut().unwrap().remove("failures"), Some(json!(["one", "two"])));
         let sum = json!({"snapshots_expired": 7, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"});
         assert_eq!(total, sum);

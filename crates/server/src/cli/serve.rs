@@ -109,6 +109,7 @@ impl Server {
         let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);
         let mut options = database.options.clone();
         options.compaction_target_bytes = config.maintenance.compaction_target_bytes;
+        options.compaction_lease = config.maintenance.compaction_lease();
         let catalog = Catalog::open(options).map_err(open)?;
         let probe = Probe::open(&database.options).map_err(open)?;
         let health = Health::new(probe, config.database.health_timeout_ms);

@@ -53,6 +53,9 @@ pub struct MaintenanceConfig {
     /// Memory for sorting and encoding one group; what does not fit is spilled to --temp-dir
     #[arg(long, env = "HOGLAKE_COMPACTION_MEMORY_BYTES", value_name = "BYTES", default_value_t = 256 << 20, value_parser = positive)]
     pub compaction_memory_bytes: usize,
+    /// How long a server may be silent before others take over the groups that it merges
+    #[arg(long, env = "HOGLAKE_COMPACTION_LEASE_SECONDS", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub compaction_lease_seconds: u32,
     /// Zstandard level of merged files, 1 to 22; higher ones are slower and a little smaller
     #[arg(long, env = "HOGLAKE_COMPACTION_ZSTD_LEVEL", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=22))]
     pub compaction_zstd_level: i32,
@@ -73,6 +76,11 @@ impl MaintenanceConfig {
     /// How long the ledgers reach back.
     pub fn ledger_retention(&self) -> Duration {
         Duration::from_secs(self.removal_ledger_retention_seconds.into())
+    }
+
+    /// How long a server that merges may be silent.
+    pub fn compaction_lease(&self) -> Duration {
+        Duration::from_secs(self.compaction_lease_seconds.into())
     }
 
     /// Where temporary files go.

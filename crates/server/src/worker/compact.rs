@@ -1,30 +1,29 @@
 //! Compaction: rewrites groups of small files.
 
+mod failure;
+
 use super::hydrate::columns;
-use super::{Record, Trigger, VectorError, WorkError, Worker, in_words};
+use super::{Record, Trigger, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome};
+use failure::{Failed, GroupError};
 use hoglake_catalog::catalogs::CatalogIdentity;
-use hoglake_catalog::compaction::{CLAIM_LEASE, ClaimedGroup, CompactionOutput, PlannedInput, Verdict};
+use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, PlannedInput, Verdict};
 use hoglake_catalog::fault;
 use hoglake_formats::parquet::footer::RegisteredFile;
-use hoglake_formats::parquet::rewrite::{RewriteError, RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
-use hoglake_formats::store::StoreError;
+use hoglake_formats::parquet::rewrite::{RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
 use hoglake_model::definition::{Direction, NullOrder};
 use serde::Serialize;
 use std::future::Future;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
 /// Groups that are planned beyond those asked for, in the place of groups that turn out not to be possible.
 const SPARE_GROUPS: usize = 16;
 /// Failed groups after which a run ends: it may be the store that fails rather than the groups.
 const MAX_FAILURES: usize = 64;
-/// How long a group is left alone that failed, so that others have their turn before it is tried again,
-const FAILED_WAIT: Duration = Duration::from_secs(600);
-/// that the database could not take, which has little to do with the group,
-const UNCOMMITTED_WAIT: Duration = Duration::from_secs(60);
-/// and that cannot be converted, which only another schema or other files change.
-const UNCONVERTIBLE_WAIT: Duration = Duration::from_secs(3_600);
+/// Failures that a status tells of.
+const MAX_TOLD: usize = 20;
 
 /// `CompactionResult` of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -48,36 +47,35 @@ pub struct CompactionStatus {
     /// Groups that failed otherwise, the first of them in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
+    /// Files that are left alone for a while because their group failed, the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub put_off: Vec<FilePutOff>,
+    /// Live files that others are rewriting at the end of a run that was asked for,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files_claimed_by_others: i64,
+    /// and those that are left alone for a while, by this run or by earlier ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files_put_off: i64,
 }
 
-/// Why a group was not rewritten.
-#[derive(Debug, thiserror::Error)]
-enum GroupError {
-    #[error(transparent)]
-    Rewrite(#[from] RewriteError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Vector(#[from] VectorError),
-    #[error("{live} rows should survive, {written} were written; the output is left to cleanup")]
-    Count { live: i64, written: i64 },
-    #[error(transparent)]
-    Catalog(#[from] hoglake_catalog::Error),
+/// `FilePutOff` of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FilePutOff {
+    /// Namespace and name of its table.
+    pub table: String,
+    /// The file.
+    pub data_file_id: i64,
+    /// How often it has failed in a row.
+    pub attempts: i32,
+    /// For how long it is left alone.
+    pub wait_seconds: i64,
+    /// Why.
+    pub reason: String,
 }
 
-impl GroupError {
-    fn is_unconvertible(&self) -> bool {
-        matches!(self, Self::Rewrite(error) if error.is_unconvertible())
-    }
-
-    /// How long nobody tries the group again.
-    fn wait(&self) -> Duration {
-        match self {
-            Self::Catalog(_) => UNCOMMITTED_WAIT,
-            error if error.is_unconvertible() => UNCONVERTIBLE_WAIT,
-            _ => FAILED_WAIT,
-        }
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &i64) -> bool {
+    *count == 0
 }
 
 impl Worker {
@@ -96,8 +94,29 @@ impl Worker {
             return self.compact_preview(catalog, max_groups).await;
         }
         let record = self.record(catalog.id, "compact", trigger).await?;
-        let status = self.compact_groups(catalog, max_groups, &record).await;
+        let work = async {
+            let mut status = self.compact_groups(catalog, max_groups, &record).await?;
+            if trigger == Trigger::Request {
+                self.say_what_is_held(catalog, &mut status).await?;
+            }
+            Ok(status)
+        };
+        let status = work.await;
         record.finish(status).await
+    }
+
+    /// Says which files were left out because others rewrite them, or because they are put off.
+    async fn say_what_is_held(
+        &self,
+        catalog: &CatalogIdentity,
+        status: &mut CompactionStatus,
+    ) -> Result<(), WorkError> {
+        let held = self.catalog.compaction_held(catalog.id).await?;
+        (status.files_claimed_by_others, status.files_put_off) = (held.claimed, held.put_off);
+        if held.claimed > 0 {
+            tracing::info!(catalog = %catalog.name, files = held.claimed, "others are compacting these files");
+        }
+        Ok(())
     }
 
     async fn compact_preview(
@@ -118,6 +137,7 @@ impl Worker {
             let share = i128::from(group.bytes_in()) * i128::from(live) / i128::from(rows.max(1));
             status.bytes_out += i64::try_from(share).unwrap_or(0);
         }
+        self.say_what_is_held(catalog, &mut status).await?;
         Ok(status)
     }
 
@@ -134,7 +154,7 @@ impl Worker {
             let wanted = (max_groups - attempts).saturating_add(SPARE_GROUPS);
             let planned = self.catalog.compaction_plan(catalog.id, min, wanted).await?;
             let is_all = planned.len() < wanted;
-            let before = (attempts, failures, status.unconvertible_schema);
+            let before = (attempts, failures);
             for group in planned {
                 if attempts == max_groups || failures == MAX_FAILURES {
                     break;
@@ -144,14 +164,14 @@ impl Worker {
                 record.begin().await?;
                 let done = self.compact_group(catalog, &mut claimed).await;
                 match &done {
-                    Ok(_) => attempts += 1,
-                    Err(error) if error.is_unconvertible() => {}
+                    Ok(_) | Err(Failed { error: GroupError::Lost, .. }) => attempts += 1,
                     Err(_) => failures += 1,
                 }
                 self.conclude(catalog, &claimed, done, &mut status).await?;
             }
-            // groups that cannot be rewritten are put off: another plan looks behind them
-            if is_all || before == (attempts, failures, status.unconvertible_schema) {
+            // another plan looks behind files that are put off, and takes the others of their group
+            let has_failed = failures > before.1;
+            if before == (attempts, failures) || (is_all && !has_failed) {
                 break;
             }
         }
@@ -163,7 +183,7 @@ impl Worker {
         &self,
         catalog: &CatalogIdentity,
         claimed: &mut ClaimedGroup,
-    ) -> Result<(Verdict, Option<i64>), GroupError> {
+    ) -> Result<(Verdict, Option<i64>), Failed> {
         let live = claimed.group.live_rows();
         if live == 0 {
             return Ok((self.catalog.compaction_commit(claimed, None).await?, None));
@@ -178,26 +198,33 @@ impl Worker {
         let output = self.object(&path)?;
         self.catalog.compaction_stage(claimed, &path).await?;
         let claimed = &*claimed;
-        let rewritten = self.while_renewing(claimed, async {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let rewritten = self.while_renewing(claimed, &cancel, async {
             let mut inputs = Vec::with_capacity(claimed.group.inputs.len());
             for input in &claimed.group.inputs {
-                inputs.push(self.rewrite_input(input).await?);
+                let read = self.rewrite_input(input).await;
+                inputs.push(read.map_err(|error| Failed { error, input: Some(input.id) })?);
             }
             let options = RewriteOptions {
                 memory_bytes: self.settings.compaction_memory_bytes,
                 temp_dir: self.settings.temp_dir(),
                 zstd_level: self.settings.compaction_zstd_level,
                 yields: self.serves,
+                uploading: || fault::point("compaction.uploading"),
+                cancel: Some(Arc::clone(&cancel)),
                 ..RewriteOptions::default()
             };
-            Ok::<_, GroupError>(
-                rewrite(inputs, &columns(&claimed.group.columns), &order(claimed), &output, &options).await?,
-            )
+            let columns = columns(&claimed.group.columns);
+            Ok::<_, Failed>(rewrite(inputs, &columns, &order(claimed), &output, &options).await?)
         });
-        let rewritten = rewritten.await?;
+        let rewritten = rewritten.await;
+        if cancel.load(Ordering::Relaxed) {
+            return Err(GroupError::Lost.into());
+        }
+        let rewritten = rewritten?;
         let written = rewritten.as_ref().map_or(0, |r| r.record_count);
         let Some(rewritten) = rewritten.filter(|r| r.record_count == live) else {
-            return Err(GroupError::Count { live, written });
+            return Err(GroupError::Count { live, written }.into());
         };
         fault::point("compaction.uploaded");
         let output = CompactionOutput {
@@ -211,15 +238,20 @@ impl Worker {
         Ok((verdict, Some(output.file_size_bytes)))
     }
 
-    /// Keeps the claims of a group alive until `work` is done.
-    async fn while_renewing<T>(&self, claimed: &ClaimedGroup, work: impl Future<Output = T>) -> T {
+    /// Keeps the claims of a group alive until `work` is done. When they are lost, there is no sense in it any more: it is
+    /// told by `cancel`, and waited for, so that nothing is written after the group was given back.
+    async fn while_renewing<T>(&self, claimed: &ClaimedGroup, cancel: &AtomicBool, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                () = tokio::time::sleep(CLAIM_LEASE / 3) => {
-                    // a claim that could not be renewed is noticed at the commit
-                    drop(self.catalog.compaction_renew(claimed).await);
+                () = tokio::time::sleep(self.catalog.options().compaction_lease / 4) => {
+                    match self.catalog.compaction_renew(claimed).await {
+                        Ok(true) => {}
+                        Ok(false) => cancel.store(true, Ordering::Relaxed),
+                        // should it last, the commit notices
+                        Err(error) => tracing::warn!(error = in_words(&error), "the claims of a group were not renewed"),
+                    }
                 }
             }
         }
@@ -249,7 +281,7 @@ impl Worker {
         &self,
         catalog: &CatalogIdentity,
         claimed: &ClaimedGroup,
-        done: Result<(Verdict, Option<i64>), GroupError>,
+        done: Result<(Verdict, Option<i64>), Failed>,
         status: &mut CompactionStatus,
     ) -> Result<(), WorkError> {
         let table = format!("{}.{}", claimed.group.namespace, claimed.group.table_name);
@@ -266,11 +298,7 @@ impl Worker {
                 (Outcome::Ok, format!("snapshot {snapshot}: {inputs} files"))
             }
             Ok((verdict, _)) => {
-                let ours = self.catalog.compaction_release(claimed).await?;
-                if let Some((_, path)) = claimed.ticket.as_ref().filter(|_| !ours) {
-                    // a cleanup has taken the ticket and may have looked before the object was there
-                    self.catalog.compaction_requeue(catalog.id, path).await?;
-                }
+                self.give_back(catalog, claimed).await?;
                 let superseded = verdict == Verdict::VectorsSuperseded;
                 status.dv_superseded += i64::from(superseded);
                 status.skipped_conflicts += i64::from(!superseded);
@@ -278,25 +306,50 @@ impl Worker {
                 metrics::counter!("hoglake_compaction_skipped_total", "reason" => reason).increment(1);
                 (Outcome::Conflict, reason.to_owned())
             }
-            Err(error) => {
-                let words = in_words(&error);
-                let unconvertible = error.is_unconvertible();
+            Err(Failed { error: GroupError::Lost, .. }) => {
+                self.give_back(catalog, claimed).await?;
+                status.skipped_conflicts += 1;
+                metrics::counter!("hoglake_compaction_skipped_total", "reason" => "conflict").increment(1);
+                (Outcome::Conflict, in_words(&GroupError::Lost))
+            }
+            Err(failed) => {
+                let unconvertible = failed.error.is_unconvertible();
                 if unconvertible {
                     status.unconvertible_schema += 1;
                     // inputs are mapped before anything is written
                     self.catalog.compaction_discard(claimed).await?;
-                } else if status.failures.len() < 20 {
-                    status.failures.push(format!("{table}: {words}"));
                 }
-                self.catalog.compaction_put_off(claimed, error.wait()).await?;
+                let reasons = self.put_off(catalog, claimed, &failed, &table, status).await?;
+                for words in reasons.iter().filter(|_| !unconvertible) {
+                    tell(&mut status.failures, || format!("{table}: {words}"));
+                }
+                self.give_back(catalog, claimed).await?;
                 let reason = if unconvertible { "unconvertible_schema" } else { "failed" };
                 metrics::counter!("hoglake_compaction_skipped_total", "reason" => reason).increment(1);
+                let words = reasons.join("; ");
                 tracing::warn!(catalog = %catalog.name, %table, error = words, "a group was not compacted");
                 (Outcome::Error, words)
             }
         };
         self.audit_line(Action::Compaction, outcome, &catalog.name, Some(&table), Some(&detail));
         Ok(())
+    }
+
+    /// Ends the claims of a group that was not committed.
+    async fn give_back(&self, catalog: &CatalogIdentity, claimed: &ClaimedGroup) -> Result<(), WorkError> {
+        let ours = self.catalog.compaction_release(claimed).await?;
+        if let Some((_, path)) = claimed.ticket.as_ref().filter(|_| !ours) {
+            // a cleanup has taken the ticket and may have looked before the object was there
+            self.catalog.compaction_requeue(catalog.id, path).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds to a list that tells of the first few only.
+fn tell<T>(list: &mut Vec<T>, what: impl FnOnce() -> T) {
+    if list.len() < MAX_TOLD {
+        list.push(what());
     }
 }
 

@@ -5,6 +5,7 @@ mod deep_verify;
 mod faults;
 mod histories;
 mod in_front;
+mod killed;
 pub mod lake;
 mod object_store;
 mod on_s3;

@@ -3,9 +3,10 @@
 use super::{DEMO, delete};
 use crate::lake::{Lake, ROOT, append, file};
 use chrono::Utc;
+use hoglake_catalog::Catalog;
 use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, Verdict};
 use hoglake_catalog::removals::ClaimRequest;
-use hoglake_model::{ColumnStats, FieldId};
+use hoglake_model::{ColumnStats, FieldId, FileId};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -20,10 +21,14 @@ pub fn output(claimed: &ClaimedGroup) -> CompactionOutput {
 }
 
 async fn staged(lake: &Lake) -> ClaimedGroup {
-    let group = lake.catalog.compaction_plan(DEMO, 4, 1).await.unwrap().pop().expect("there is a group");
-    let mut claimed = lake.catalog.compaction_claim(DEMO, group).await.unwrap().expect("nobody else claims");
+    staged_by(&lake.catalog).await
+}
+
+async fn staged_by(catalog: &Catalog) -> ClaimedGroup {
+    let group = catalog.compaction_plan(DEMO, 4, 1).await.unwrap().pop().expect("there is a group");
+    let mut claimed = catalog.compaction_claim(DEMO, group).await.unwrap().expect("nobody else claims");
     let path = format!("{ROOT}/compacted-{}", claimed.claimant);
-    lake.catalog.compaction_stage(&mut claimed, &path).await.unwrap();
+    catalog.compaction_stage(&mut claimed, &path).await.unwrap();
     claimed
 }
 
@@ -188,4 +193,74 @@ async fn spellings_of_one_partition_are_merged() {
     assert_eq!(groups.len(), 1);
     assert_eq!(groups[0].input_ids(), [1, 2, 3, 4]);
     assert_eq!(groups[0].partition_values, Some(vec![Some("7".to_owned())]));
+}
+
+#[tokio::test]
+async fn a_group_that_was_taken_over_is_not_committed() {
+    let lake = Lake::new().await;
+    four_files(&lake).await;
+    let claimed = staged(&lake).await;
+    assert!(lake.catalog.compaction_renew(&claimed).await.unwrap());
+    // a silence that was too long, and that nobody has noticed: still theirs
+    let pass = "update compaction_claim set claimed_until = now() - interval '1 second'";
+    lake.execute(pass).await;
+    assert!(lake.catalog.compaction_renew(&claimed).await.unwrap());
+    lake.execute(pass).await;
+    let second = lake.second();
+    let taken = staged_by(&second).await;
+    assert!(!lake.catalog.compaction_renew(&claimed).await.unwrap());
+    assert_eq!(lake.catalog.compaction_commit(&claimed, Some(&output(&claimed))).await.unwrap(), Verdict::Conflict);
+    lake.catalog.compaction_release(&claimed).await.unwrap();
+    assert!(second.compaction_renew(&taken).await.unwrap(), "giving back took nothing from the other");
+    let verdict = second.compaction_commit(&taken, Some(&output(&taken))).await.unwrap();
+    assert!(matches!(verdict, Verdict::Committed(_)));
+    // the lost output is left to the cleanup
+    assert_eq!(lake.number("select count(*) from file_removal where settled_at is null").await, 1);
+    lake.verified().await;
+}
+
+#[tokio::test]
+async fn claims_end_a_minute_after_the_last_sign_of_life() {
+    let lake = Lake::new().await;
+    four_files(&lake).await;
+    let claimed = staged(&lake).await;
+    let within = "select count(*) from (
+                    select claimed_until from compaction_claim
+                    union all select claimed_until from file_removal where claimed_by is not null) c
+                  where claimed_until between now() + interval '50 seconds' and now() + interval '60 seconds'";
+    assert_eq!(lake.number(within).await, 5);
+    lake.catalog.compaction_renew(&claimed).await.unwrap();
+    assert_eq!(lake.number(within).await, 5);
+}
+
+#[tokio::test]
+async fn a_file_that_fails_waits_twice_as_long_each_time_and_the_others_go_on() {
+    let lake = Lake::new().await;
+    lake.commit(append("t", (0..5).map(|i| file(&format!("f{i}"), 10)).collect())).await.unwrap();
+    let fail =
+        async || lake.catalog.compaction_fail(DEMO, &[FileId(2)], "its pages are garbage").await.unwrap().remove(0);
+    let mut waits = Vec::new();
+    for attempt in 1..=12 {
+        let put_off = fail().await;
+        assert_eq!((put_off.data_file_id, put_off.attempts), (2, attempt));
+        waits.push(put_off.wait_seconds as i64);
+    }
+    assert_eq!(waits[..4], [60, 120, 240, 480]);
+    assert_eq!(waits[8..], [15_360, 21_600, 21_600, 21_600]);
+    let group = lake.catalog.compaction_plan(DEMO, 4, 9).await.unwrap().remove(0);
+    assert_eq!(group.input_ids(), [1, 3, 4, 5]);
+    let claimed = lake.catalog.compaction_claim(DEMO, group).await.unwrap().unwrap();
+    let held = lake.second().compaction_held(DEMO).await.unwrap();
+    assert_eq!((held.claimed, held.put_off), (4, 1));
+    lake.catalog.compaction_release(&claimed).await.unwrap();
+    // when its time has come it is with the others again, and what is compacted is forgotten
+    lake.execute("update compaction_failure set next_attempt_at = now()").await;
+    let claimed = staged(&lake).await;
+    assert_eq!(claimed.group.input_ids(), [1, 2, 3, 4, 5]);
+    lake.catalog.compaction_commit(&claimed, Some(&output(&claimed))).await.unwrap();
+    assert_eq!(lake.number("select count(*) from compaction_failure").await, 0);
+    // that of a file which died otherwise goes with the next plan
+    lake.catalog.compaction_fail(DEMO, &[FileId(1)], "gone").await.unwrap();
+    lake.catalog.compaction_plan(DEMO, 4, 9).await.unwrap();
+    assert_eq!(lake.number("select count(*) from compaction_failure").await, 0);
 }

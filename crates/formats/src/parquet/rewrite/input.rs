@@ -183,6 +183,11 @@ impl Input {
 
     /// Opens the batches of `file`.
     pub fn read(self: Arc<Self>, file: LocalFile, target: Arc<TargetSchema>) -> Result<InputBatches, RewriteError> {
+        let path = self.source.object.location.clone();
+        self.open(file, target).map_err(|error| error.of_input(path))
+    }
+
+    fn open(self: Arc<Self>, file: LocalFile, target: Arc<TargetSchema>) -> Result<InputBatches, RewriteError> {
         let schema = self.parquet().file_metadata().schema_descr();
         let mut leaves: Vec<usize> = self.columns.iter().flatten().map(|(leaf, _)| *leaf).collect();
         leaves.extend(self.row_id_leaf);
@@ -291,11 +296,8 @@ impl Iterator for InputBatches {
     type Item = Result<RecordBatch, RewriteError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = match self.reader.next()? {
-            Ok(batch) => batch,
-            Err(error) => return Some(Err(error.into())),
-        };
-        Some(self.convert(&batch))
+        let batch = self.reader.next()?.map_err(RewriteError::from).and_then(|batch| self.convert(&batch));
+        Some(batch.map_err(|error| error.of_input(&self.input.source.object.location)))
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Sink {
     state: Arc<Mutex<State>>,
     object: Object,
     runtime: Handle,
+    uploading: fn(),
 }
 
 struct State {
@@ -36,15 +37,16 @@ struct State {
 }
 
 impl Sink {
-    pub fn new(object: Object, runtime: Handle) -> Self {
+    pub fn new(object: Object, runtime: Handle, uploading: fn()) -> Self {
         let buffer = Vec::with_capacity(PART_BYTES);
         let state = State { buffer, spare: Spare::default(), upload: None, written: 0, tail: [0; 8] };
-        Self { state: Arc::new(Mutex::new(state)), object, runtime }
+        Self { state: Arc::new(Mutex::new(state)), object, runtime, uploading }
     }
 
     /// Makes the object exist; gives its size and its Parquet footer's length.
     pub async fn finish(self) -> Result<(u64, u64), RewriteError> {
         let (buffer, upload, written, tail) = self.take();
+        (self.uploading)();
         let done = match upload {
             Some(mut upload) => {
                 if !buffer.is_empty() {
@@ -144,6 +146,7 @@ impl Write for Sink {
             state.buffer.extend_from_slice(now);
             if state.buffer.len() == PART_BYTES {
                 state.send(&self.object, &self.runtime)?;
+                (self.uploading)();
             }
             rest = later;
         }

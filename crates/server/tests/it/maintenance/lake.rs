@@ -66,6 +66,11 @@ impl Lake {
         Self::make(sorted, folder, Some(store)).await
     }
 
+    /// The same with its objects in `store`; `folder` is for what else there is.
+    pub async fn on(store: ObjectStore, folder: TempDir) -> Self {
+        Self::make(false, folder, Some(store)).await
+    }
+
     async fn make(sorted: bool, folder: TempDir, objects: Option<ObjectStore>) -> Self {
         let database = stage::database().await;
         let mut options = Options::new(database.url());
@@ -318,6 +323,7 @@ impl Lake {
         self.execute(
             "update file_removal set claimed_until = now() - interval '1 second' where claimed_until is not null;
              update compaction_claim set claimed_until = now() - interval '1 second';
+             update compaction_failure set next_attempt_at = now();
              update hydration set next_attempt_at = now() where claimed_by is not null;
              update lease set expires_at = now()",
         )
@@ -342,7 +348,8 @@ impl Lake {
         .unwrap();
         let known: BTreeSet<String> = known.into_iter().collect();
         let known: BTreeSet<PathBuf> = known.iter().map(|path| self.file(path)).collect();
-        let found = files_below(&self.folder.path().join("lake")).into_iter().filter(|path| !known.contains(path));
+        let root = self.store.as_ref().map_or(self.folder.path(), ObjectStore::root);
+        let found = files_below(&root.join("lake")).into_iter().filter(|path| !known.contains(path));
         found.map(|path| path.to_str().unwrap().to_owned()).collect()
     }
 

@@ -51,6 +51,23 @@ impl ObjectStore {
         store
     }
 
+    /// That of a running `hoglake dev`, whose objects are below `root`.
+    pub fn of_dev(endpoint: &str, root: PathBuf) -> Self {
+        Self { endpoint: endpoint.to_owned(), root, door: Arc::default() }
+    }
+
+    /// The folder of its buckets.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Multipart uploads that nobody has ended: their ids.
+    pub fn open_uploads(&self) -> Vec<String> {
+        let names =
+            std::fs::read_dir(&self.root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter_map(|n| Some(n.strip_prefix(".upload-")?.strip_suffix(".json")?.to_owned())).collect()
+    }
+
     /// How a client is told about it.
     pub fn config(&self) -> S3Config {
         S3Config {

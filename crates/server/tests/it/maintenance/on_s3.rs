@@ -1,7 +1,9 @@
 //! Maintenance over S3: bulk deletes, and what happens between the upload of a compaction and its commit.
 
 use super::lake::Lake;
+use hoglake_model::Location;
 use hoglake_server::worker::{CompactionStatus, Trigger};
+use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -179,4 +181,53 @@ async fn rows_that_are_deleted_during_a_rewrite_stay_deleted() {
     assert_eq!((status.groups_compacted, status.dv_superseded), (0, 1), "{status:?}");
     try_again(&lake).await;
     assert_eq!(lake.rows_at(lake.head().await).await.len(), 10);
+}
+
+/// Begins an upload of an object, sends a part, and leaves it at that.
+async fn begin_upload(lake: &Lake, path: &str) {
+    let object = lake.worker.stores.open(&Location::parse(path).unwrap()).unwrap();
+    let mut upload = object.store.put_multipart(&object.path).await.unwrap();
+    upload.put_part(PutPayload::from(vec![7; 5 << 20])).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleanup_aborts_the_uploads_that_a_killed_server_left() {
+    let lake = Lake::on_s3(false).await;
+    let store = lake.store.as_ref().unwrap();
+    let staged = "s3://lake/demo/data/ns/t/compacted-1 &+é.parquet";
+    let others =
+        ["s3://lake/demo/data/ns/t/compacted-1 &+é.parquet.more", "s3://lake/demo/data/ns/t/compacted-2.parquet"];
+    for path in [staged, staged, others[0], others[1]] {
+        begin_upload(&lake, path).await;
+    }
+    assert_eq!(store.open_uploads().len(), 4);
+    let queue = "insert into file_removal (catalog_id, path, kind, reason)
+                 values (1, $1, 'data', 'compaction_staging'), (1, $2, 'data', 'snapshot_expiry')";
+    sqlx::query(queue).bind(staged).bind(others[0]).execute(&lake.pool).await.unwrap();
+    assert_eq!(clean(&lake).await, (1, 1, 0, 0));
+    assert_eq!(store.open_uploads().len(), 2, "those of other objects are somebody's");
+    let parts = std::fs::read_dir(store.root()).unwrap();
+    let parts = parts.filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with(".upload_id-"));
+    assert_eq!(parts.count(), 2);
+    // nothing is left: the next of the same name finds nothing
+    sqlx::query(queue).bind(staged).bind(others[0]).execute(&lake.pool).await.unwrap();
+    assert_eq!(clean(&lake).await, (0, 2, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_is_lost_ends_the_rewrite_and_leaves_nothing() {
+    let mut lake = four_files().await;
+    let status = compact_and(&mut lake, async |lake| {
+        // another server has taken the inputs over, and a cleanup the output
+        lake.execute("update compaction_claim set claimed_by = gen_random_uuid()").await;
+        lake.execute("update file_removal set claimed_by = gen_random_uuid(), attempts = 1 where settled_at is null")
+            .await;
+    });
+    let status = status.await;
+    assert_eq!((status.groups_compacted, status.skipped_conflicts), (0, 1), "{status:?}");
+    assert!(status.put_off.is_empty(), "{status:?}");
+    assert_eq!(lake.number("select count(*) from compaction_claim").await, 4, "those of the other");
+    lake.execute("delete from compaction_claim; delete from file_removal where claimed_by is not null").await;
+    // the output was queued once more, since nobody knows whether it was there when the cleanup looked
+    try_again(&lake).await;
 }
