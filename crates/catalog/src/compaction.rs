@@ -17,10 +17,27 @@ use hoglake_model::{CatalogId, FileId};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a file is left alone that could not be compacted for the first time; twice as long each time that follows,
+/// How long a file is left alone that could not be compacted for the first time; twice as long each time that follows.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
-/// up to this.
-const LONGEST_WAIT: Duration = Duration::from_secs(6 * 3_600);
+
+/// What a group failed for, as far as that says how long it may last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The file itself, which somebody has to mend.
+    File,
+    /// What may be over at any moment, and has little to do with the file: a store that is away, a full disk.
+    Passing,
+}
+
+impl Cause {
+    /// The longest that a file is left alone.
+    const fn longest_wait(self) -> Duration {
+        match self {
+            Self::File => Duration::from_secs(6 * 3_600),
+            Self::Passing => Duration::from_secs(600),
+        }
+    }
+}
 
 /// A group that was claimed for rewriting.
 #[derive(Debug, Clone)]
@@ -137,7 +154,13 @@ impl Catalog {
     ///
     /// # Errors
     /// Any database error.
-    pub async fn compaction_fail(&self, catalog: CatalogId, files: &[FileId], reason: &str) -> Result<Vec<PutOff>> {
+    pub async fn compaction_fail(
+        &self,
+        catalog: CatalogId,
+        files: &[FileId],
+        cause: Cause,
+        reason: &str,
+    ) -> Result<Vec<PutOff>> {
         let mut files: Vec<i64> = files.iter().map(|file| file.0).collect();
         // one order for all, so that two of them cannot wait for each other
         files.sort_unstable();
@@ -145,7 +168,7 @@ impl Catalog {
             .bind(catalog.0)
             .bind(&files)
             .bind(FIRST_WAIT.as_secs_f64())
-            .bind(LONGEST_WAIT.as_secs_f64())
+            .bind(cause.longest_wait().as_secs_f64())
             .bind(reason)
             .fetch_all(self.background_pool())
             .await?)

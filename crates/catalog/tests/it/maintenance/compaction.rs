@@ -4,7 +4,7 @@ use super::{DEMO, delete};
 use crate::lake::{Lake, ROOT, append, file};
 use chrono::Utc;
 use hoglake_catalog::Catalog;
-use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, Verdict};
+use hoglake_catalog::compaction::{Cause, ClaimedGroup, CompactionOutput, Verdict};
 use hoglake_catalog::removals::ClaimRequest;
 use hoglake_model::{ColumnStats, FieldId, FileId};
 use std::time::Duration;
@@ -237,8 +237,9 @@ async fn claims_end_a_minute_after_the_last_sign_of_life() {
 async fn a_file_that_fails_waits_twice_as_long_each_time_and_the_others_go_on() {
     let lake = Lake::new().await;
     lake.commit(append("t", (0..5).map(|i| file(&format!("f{i}"), 10)).collect())).await.unwrap();
-    let fail =
-        async || lake.catalog.compaction_fail(DEMO, &[FileId(2)], "its pages are garbage").await.unwrap().remove(0);
+    let fail = async || {
+        lake.catalog.compaction_fail(DEMO, &[FileId(2)], Cause::File, "its pages are garbage").await.unwrap().remove(0)
+    };
     let mut waits = Vec::new();
     for attempt in 1..=12 {
         let put_off = fail().await;
@@ -247,6 +248,9 @@ async fn a_file_that_fails_waits_twice_as_long_each_time_and_the_others_go_on() 
     }
     assert_eq!(waits[..4], [60, 120, 240, 480]);
     assert_eq!(waits[8..], [15_360, 21_600, 21_600, 21_600]);
+    // what may be over soon is not waited for as long
+    let passing = lake.catalog.compaction_fail(DEMO, &[FileId(2)], Cause::Passing, "the store is away").await.unwrap();
+    assert_eq!((passing[0].attempts, passing[0].wait_seconds as i64), (13, 600));
     let group = lake.catalog.compaction_plan(DEMO, 4, 9).await.unwrap().remove(0);
     assert_eq!(group.input_ids(), [1, 3, 4, 5]);
     let claimed = lake.catalog.compaction_claim(DEMO, group).await.unwrap().unwrap();
@@ -260,7 +264,7 @@ async fn a_file_that_fails_waits_twice_as_long_each_time_and_the_others_go_on() 
     lake.catalog.compaction_commit(&claimed, Some(&output(&claimed))).await.unwrap();
     assert_eq!(lake.number("select count(*) from compaction_failure").await, 0);
     // that of a file which died otherwise goes with the next plan
-    lake.catalog.compaction_fail(DEMO, &[FileId(1)], "gone").await.unwrap();
+    lake.catalog.compaction_fail(DEMO, &[FileId(1)], Cause::File, "gone").await.unwrap();
     lake.catalog.compaction_plan(DEMO, 4, 9).await.unwrap();
     assert_eq!(lake.number("select count(*) from compaction_failure").await, 0);
 }

@@ -3,7 +3,7 @@
 use super::{CompactionStatus, FilePutOff, tell};
 use crate::worker::{VectorError, WorkError, Worker, in_words};
 use hoglake_catalog::catalogs::CatalogIdentity;
-use hoglake_catalog::compaction::{ClaimedGroup, PlannedInput, PutOff};
+use hoglake_catalog::compaction::{Cause, ClaimedGroup, PlannedInput, PutOff};
 use hoglake_formats::parquet::rewrite::RewriteError;
 use hoglake_formats::store::StoreError;
 use hoglake_model::FileId;
@@ -41,6 +41,16 @@ impl GroupError {
     pub fn is_unconvertible(&self) -> bool {
         matches!(self, Self::Rewrite(error) if error.is_unconvertible())
     }
+
+    /// Whether it may be over without anybody changing the files.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Rewrite(error) => error.is_transient(),
+            Self::Store(error) | Self::Vector(VectorError::Store(error)) => error.is_transient(),
+            Self::Vector(_) | Self::Count { .. } => false,
+            Self::Lost | Self::Catalog(_) => true,
+        }
+    }
 }
 
 impl Worker {
@@ -56,7 +66,7 @@ impl Worker {
     ) -> Result<Vec<String>, WorkError> {
         let mut reasons = Vec::new();
         let mut files = Vec::new();
-        for (input, words) in self.blamed(claimed, failed) {
+        for Blame { input, cause, words } in self.blamed(claimed, failed) {
             reasons.push(match input {
                 Some(input) => format!("data file {input}: {words}"),
                 None => words.clone(),
@@ -66,7 +76,7 @@ impl Worker {
                 None => claimed.group.inputs.iter().map(|input| input.id).collect(),
             };
             for PutOff { data_file_id, attempts, wait_seconds } in
-                self.catalog.compaction_fail(catalog.id, &inputs, &words).await?
+                self.catalog.compaction_fail(catalog.id, &inputs, cause, &words).await?
             {
                 let wait_seconds = wait_seconds as i64;
                 files.push(FilePutOff {
@@ -86,10 +96,14 @@ impl Worker {
         Ok(reasons)
     }
 
-    /// Which inputs a group failed for, with what is wrong in words; none for all of them.
-    fn blamed(&self, claimed: &ClaimedGroup, failed: &Failed) -> Vec<(Option<FileId>, String)> {
+    /// What a group failed for.
+    fn blamed(&self, claimed: &ClaimedGroup, failed: &Failed) -> Vec<Blame> {
+        let blame = |input: Option<FileId>, is_transient: bool, words: String| {
+            let cause = if input.is_some() && !is_transient { Cause::File } else { Cause::Passing };
+            Blame { input, cause, words }
+        };
         let GroupError::Rewrite(error) = &failed.error else {
-            return vec![(failed.input, in_words(&failed.error))];
+            return vec![blame(failed.input, failed.error.is_transient(), in_words(&failed.error))];
         };
         let at = |location: &str| {
             let is_it = |input: &&PlannedInput| {
@@ -97,6 +111,15 @@ impl Worker {
             };
             claimed.group.inputs.iter().find(is_it).map(|input| input.id)
         };
-        error.causes().iter().map(|cause| (cause.location().and_then(at), in_words(cause))).collect()
+        let blame = |cause: &RewriteError| blame(cause.location().and_then(at), cause.is_transient(), in_words(cause));
+        error.causes().iter().map(blame).collect()
     }
+}
+
+/// Why a group failed.
+struct Blame {
+    /// Because of this input; none where that is not known.
+    input: Option<FileId>,
+    cause: Cause,
+    words: String,
 }

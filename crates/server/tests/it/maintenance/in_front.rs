@@ -121,6 +121,24 @@ async fn a_bad_file_is_put_off_and_the_others_of_its_group_are_compacted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_away_is_not_waited_for_as_long_as_a_bad_file() {
+    let mut lake = Lake::new(false).await;
+    files(&mut lake, "t", 1, false).await;
+    files(&mut lake, "t", 5, true).await;
+    // nobody listens there
+    lake.execute("update data_file set path = 's3://nowhere/x' where data_file_id = 2").await;
+    lake.execute(
+        "insert into compaction_failure (catalog_id, data_file_id, attempts, next_attempt_at, reason)
+         values (1, 1, 9, now(), 'before'), (1, 2, 9, now(), 'before')",
+    )
+    .await;
+    let status = compact(&lake, 1).await;
+    assert_eq!((status.groups_compacted, status.files_in), (1, 4), "{status:?}");
+    let waits: Vec<_> = status.put_off.iter().map(|f| (f.data_file_id, f.attempts, f.wait_seconds)).collect();
+    assert_eq!(waits, [(1, 10, 21_600), (2, 10, 600)], "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_hears_that_others_are_at_it() {
     let mut lake = Lake::new(false).await;
     files(&mut lake, "t", 4, true).await;
