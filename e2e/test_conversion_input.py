@@ -45,6 +45,7 @@ BODIES = {
     "a relative path": (changed(source_table_path="a/b"), "source-table-path"),
     "an unknown key": (changed(configurations={"sync_mode": "full"}), "sync-mode"),
     "a key with a number": (changed(configurations={"sync-mode": 1}), "configurations"),
+    "a secret that is a number": (changed(configurations={"s3.secret-access-key": 48151623}), "s3.secret-access-key"),
     "an unknown mode": (changed(configurations={"sync-mode": "x"}), "incremental or full"),
     "an unknown retention": (changed(configurations={"metadata-retention": "soon"}), "metadata-retention"),
     "half of a credential": (changed(configurations={"s3.access-key-id": "a"}), "belong together"),

@@ -7,7 +7,8 @@ use hoglake_formats::store::Roots;
 use hoglake_model::table::TableFormat;
 use hoglake_model::{Location, name};
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The longest path and name.
@@ -27,7 +28,7 @@ pub struct ConvertTableRequest {
     #[serde(alias = "target-format")]
     pub target_formats: Vec<String>,
     /// Settings of this conversion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "texts")]
     pub configurations: Option<BTreeMap<String, String>>,
     /// Where the targets are written, which XTable clients send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +125,21 @@ impl ConvertTableRequest {
         };
         Ok(Conversion { source, name: name.to_owned(), place, target_root, targets, settings })
     }
+}
+
+/// Reads a map of texts. What a wrong value says is never repeated: it may be a secret.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    use serde_json::Value;
+    let object = match Value::deserialize(deserializer)? {
+        Value::Null => return Ok(None),
+        Value::Object(object) => object,
+        _ => return Err(D::Error::custom("`configurations` must be an object of texts")),
+    };
+    let text = |(key, value): (String, Value)| match value {
+        Value::String(text) => Ok((key, text)),
+        _ => Err(D::Error::custom(format!("`configurations`: the value of {} must be a text", name::quoted(&key)))),
+    };
+    object.into_iter().map(text).collect::<Result<_, _>>().map(Some)
 }
 
 const SOURCES: [TableFormat; 4] = [TableFormat::Iceberg, TableFormat::Delta, TableFormat::Hudi, TableFormat::Parquet];
@@ -228,6 +244,25 @@ mod tests {
             json!({"source-data-path": "s3://lake/a/t", "configurations": {"source-data-path": "s3://lake/a/u"}}),
         ] {
             assert_eq!(check(bad.clone()).err().map(|f| f.model.code), Some(400), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_secret_says_is_not_repeated_whatever_its_type() {
+        for value in
+            [json!(48151623), json!(4.25e7), json!(true), json!([48151623]), json!({"a": "48151623"}), json!(null)]
+        {
+            for configurations in [json!({"s3.secret-access-key": value}), value.clone(), json!("48151623")] {
+                if configurations.is_null() {
+                    continue;
+                }
+                let body = json!({"source-format": "DELTA", "source-table-name": "t", "target-formats": ["ICEBERG"],
+                                  "source-table-path": "s3://lake/a/t", "configurations": configurations});
+                let Err(error) = serde_json::from_value::<ConvertTableRequest>(body.clone()) else { panic!("{body}") };
+                let words = error.to_string();
+                let said = ["48151623", "4.25", "42500000", "true"].iter().any(|secret| words.contains(secret));
+                assert!(!said && words.contains("`configurations`"), "{words}");
+            }
         }
     }
 
