@@ -3,9 +3,10 @@
 use crate::judges::see;
 use crate::to_iceberg::copy;
 use crate::watched::{Watched, plain, watched};
+use hoglake_formats::deletion_vector::DeletionVector;
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
-use hoglake_formats::sync::{Mode, Options, Plan, Report, Result, TableRoot, Target, sync};
+use hoglake_formats::sync::{Mode, Options, Plan, Report, Result, Source, TableRoot, Target, sync};
 use std::path::Path;
 
 pub async fn to_iceberg(root: TableRoot, mode: Mode) -> Result<Report> {
@@ -106,6 +107,59 @@ async fn what_a_kept_snapshot_uses_outlives_the_expired_ones() {
     let lists = std::fs::read_dir(table.join("metadata")).unwrap();
     let lists = lists.filter(|e| e.as_ref().unwrap().file_name().to_str().unwrap().starts_with("snap-")).count();
     assert_eq!(lists, 2, "the tagged and the current one");
+}
+
+#[tokio::test]
+async fn delete_files_go_with_the_last_snapshot_that_uses_them() {
+    for format_version in [2, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path();
+        let mut log = Log::new(table);
+        log.commit(&[
+            r#"{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]}}"#.to_owned(),
+            Log::add("a"), Log::add("b"),
+        ]);
+        // File `name` with its first rows deleted, as a descriptor.
+        let vector = |name: &str, rows: u64| {
+            let framed = DeletionVector::from_positions(0..rows).encode();
+            let path = table.join(format!("{name}-{rows}.bin"));
+            std::fs::write(&path, [&[1], &framed[..]].concat()).unwrap();
+            let (path, size) = (path.display(), framed.len() - 8);
+            format!(
+                r#""deletionVector":{{"storageType":"p","pathOrInlineDv":"file://{path}","offset":1,"sizeInBytes":{size},"cardinality":{rows}}}"#
+            )
+        };
+        let with = |line: String, vector: &str| format!("{},{vector}}}}}", &line[..line.len() - 2]);
+        let follow = async || {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            let options = IcebergTargetOptions { retention_ms: 0, format_version: Some(format_version) };
+            let mut target = IcebergTarget::new(plain(table), options);
+            sync(&DeltaSource::new(plain(table)), &mut target, &Options::default()).await.unwrap()
+        };
+        let delete_files = || {
+            let files = std::fs::read_dir(table.join("metadata")).unwrap().map(|e| e.unwrap().file_name());
+            files.filter(|name| name.to_str().unwrap().contains("-deletes.")).count()
+        };
+        follow().await;
+        log.commit(&[Log::remove("b"), with(Log::add("b"), &vector("b", 1))]);
+        follow().await;
+        for rows in 1..5 {
+            let gone = if rows == 1 { Log::remove("a") } else { with(Log::remove("a"), &vector("a", rows - 1)) };
+            log.commit(&[gone, with(Log::add("a"), &vector("a", rows))]);
+            assert_eq!(follow().await.plan, Plan::Incremental);
+            assert_eq!(delete_files(), 2, "version {format_version}: those of the only snapshot");
+        }
+        let source = IcebergSource::new(plain(table), IcebergOptions::default());
+        let (_, files) = crate::corpus::live(&source).await.unwrap();
+        let mut rows = Vec::new();
+        for file in files.values() {
+            rows.push(source.deleted_rows(file).await.unwrap().cardinality());
+        }
+        assert_eq!(rows, [4, 1]);
+        log.commit(&[with(Log::remove("a"), &vector("a", 4))]);
+        follow().await;
+        assert_eq!(delete_files(), 1, "version {format_version}: the file is gone");
+    }
 }
 
 #[tokio::test]

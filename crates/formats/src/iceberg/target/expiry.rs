@@ -1,12 +1,13 @@
 //! Snapshot expiry ("Snapshot Retention Policy"): metadata only. Data files belong to the source and are never touched.
 
-use super::super::manifest_list;
+use super::super::manifest::{ManifestReader, Status};
+use super::super::manifest_list::{self, ManifestFile};
 use super::super::metadata::{Snapshot, TableMetadata};
 use crate::sync::{Result, TableRoot};
 use hoglake_model::Location;
-use hoglake_model::table::FilePath;
+use hoglake_model::table::{FilePath, PartitionSpec};
 use serde_json::Value as Json;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How many metadata files the log remembers.
 const PREVIOUS_VERSIONS: usize = 100;
@@ -68,6 +69,31 @@ pub(super) async fn clean(root: &TableRoot, metadata: &TableMetadata, expired: &
     }
 }
 
+/// Whether a delete file has a name of those that this target writes.
+fn is_ours(key: &str) -> bool {
+    let name = key.strip_prefix("metadata/").unwrap_or_default();
+    let id = name.strip_suffix("-deletes.parquet").or_else(|| name.strip_suffix("-deletes.puffin"));
+    id.is_some_and(|id| uuid::Uuid::parse_str(id).is_ok())
+}
+
+/// The files below the root that a delete manifest names as live.
+async fn delete_files(root: &TableRoot, metadata: &TableMetadata, manifest: &ManifestFile) -> Result<Vec<String>> {
+    let path = |text: &str| Ok(root.file_path(&Location::parse(text)?));
+    let FilePath::Under(key) = path(&manifest.path)? else { return Ok(Vec::new()) };
+    let tuple = |spec: &PartitionSpec| (spec.id, spec.fields.iter().map(|f| (f.field_id, None)).collect());
+    let specs = metadata.specs(&manifest.path)?.iter().map(tuple).collect();
+    let bytes = root.get(&key).await?;
+    let reader = ManifestReader { types: &HashMap::new(), specs: &specs, path: &path, spelled: false };
+    let mut files = Vec::new();
+    reader.read(&manifest.path, manifest, &bytes, |entry| {
+        if let (FilePath::Under(key), true) = (&entry.file.path, entry.status != Status::Deleted) {
+            files.push(key.to_string());
+        }
+        Ok(())
+    })?;
+    Ok(files)
+}
+
 async fn try_clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired) -> Result<()> {
     let own = |text: &str| -> Option<String> {
         let location = Location::parse(text).ok()?;
@@ -76,24 +102,47 @@ async fn try_clean(root: &TableRoot, metadata: &TableMetadata, expired: &Expired
             _ => None,
         }
     };
-    let read = async |snapshot: &Snapshot| -> Result<Vec<String>> {
+    let read = async |snapshot: &Snapshot| -> Result<Vec<ManifestFile>> {
         let Some(key) = snapshot.manifest_list.as_deref().and_then(own) else { return Ok(Vec::new()) };
         let list = manifest_list::read(&key, &root.get(&key).await?)?;
-        Ok(list.iter().filter_map(|m| own(&m.path)).collect())
+        Ok(list.into_iter().filter(|m| own(&m.path).is_some()).collect())
     };
     if metadata.property("gc.enabled") == Some("false") {
         // Other tables share the files of this one.
         return Ok(());
     }
     if !expired.snapshots.is_empty() {
-        let mut used = HashSet::new();
+        let (mut used, mut deletes) = (HashSet::new(), Vec::new());
         for snapshot in witnesses(metadata, &expired.snapshots) {
-            used.extend(read(snapshot).await?);
+            let manifests = read(snapshot).await?;
+            used.extend(manifests.iter().map(|m| m.path.clone()));
+            deletes.extend(manifests.into_iter().filter(|m| m.deletes));
+        }
+        let mut gone = BTreeMap::new();
+        for snapshot in &expired.snapshots {
+            let manifests = read(snapshot).await?.into_iter().filter(|m| !used.contains(&m.path));
+            gone.extend(manifests.map(|m| (m.path.clone(), m)));
+        }
+        // Delete files are ours as well, unlike data files; those that are still named stay.
+        let mut files = BTreeSet::new();
+        for manifest in gone.values().filter(|m| m.deletes) {
+            files.extend(delete_files(root, metadata, manifest).await?.into_iter().filter(|key| is_ours(key)));
+        }
+        if !files.is_empty() {
+            let mut read = HashSet::new();
+            for manifest in deletes.iter().filter(|m| read.insert(&m.path)) {
+                for key in delete_files(root, metadata, manifest).await? {
+                    files.remove(&key);
+                }
+            }
+        }
+        for key in &files {
+            root.delete(key).await?;
+        }
+        for manifest in gone.keys().filter_map(|path| own(path)) {
+            root.delete(&manifest).await?;
         }
         for snapshot in &expired.snapshots {
-            for manifest in read(snapshot).await?.iter().filter(|m| !used.contains(*m)) {
-                root.delete(manifest).await?;
-            }
             if let Some(list) = snapshot.manifest_list.as_deref().and_then(own) {
                 root.delete(&list).await?;
             }
