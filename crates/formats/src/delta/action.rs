@@ -42,6 +42,36 @@ pub(super) struct Add<'a> {
     pub base_row_id: Option<i64>,
 }
 
+/// A line as far as checkpoints keep it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Kept<'a> {
+    #[serde(borrow)]
+    pub add: Option<Add<'a>>,
+    #[serde(borrow)]
+    pub remove: Option<Remove<'a>>,
+    pub txn: Option<Txn>,
+    pub domain_metadata: Option<DomainMetadata>,
+}
+
+/// `txn`: how far an application has come ("Transaction Identifiers").
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Txn {
+    pub app_id: String,
+    pub version: i64,
+    pub last_updated: Option<i64>,
+}
+
+/// `domainMetadata` ("Domain Metadata").
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct DomainMetadata {
+    pub domain: String,
+    pub configuration: Option<String>,
+    #[serde(default)]
+    pub removed: bool,
+}
+
 /// A line of which only the identity of the logical file is wanted.
 #[derive(Debug, Deserialize)]
 pub(super) struct References<'a> {

@@ -1,6 +1,6 @@
 //! Reading checkpoints ("Checkpoint Schema", "V2 Spec"): Parquet by row group, JSON by line.
 
-use super::action::{Add, Format, Metadata, Pairs, Protocol, Remove, Sidecar, VectorDescriptor};
+use super::action::{Add, DomainMetadata, Format, Metadata, Pairs, Protocol, Remove, Sidecar, Txn, VectorDescriptor};
 use super::replay::{Decoder, Keys};
 use super::stats::{FileStats, Scratch};
 use crate::sync::{Error, OpenParquet, ParquetPages, Requests, Result, TableRoot};
@@ -264,6 +264,35 @@ pub(super) fn each_remove(batch: &RecordBatch, mut visit: impl FnMut(&Remove<'_>
         })?;
     }
     Ok(())
+}
+
+/// Streams batches of what applications and domains keep in one Parquet file.
+pub(super) async fn named(root: &TableRoot, key: &str) -> Result<Batches> {
+    let part = open(root, key).await?;
+    let mask = project(&part, |path| path.starts_with("txn.") || path.starts_with("domainMetadata."));
+    let batches = batches(&part, mask, NARROW_ROWS, REFERENCE_REQUESTS);
+    batches.map_err(|e| Error::parquet(root.spell(key), &e))
+}
+
+/// What applications and domains keep in a batch of [`named`].
+pub(super) fn named_in(batch: &RecordBatch) -> (Vec<Txn>, Vec<DomainMetadata>) {
+    let rows = |name: &str| {
+        let column = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
+        column.into_iter().flat_map(|c| (0..c.len()).filter(|row| c.is_valid(*row)).map(move |row| (c, row)))
+    };
+    let txns = rows("txn").filter_map(|(column, row)| {
+        let (app_id, version) = (string(column, "appId", row)?.to_owned(), integer(column, "version", row)?);
+        Some(Txn { app_id, version, last_updated: integer(column, "lastUpdated", row) })
+    });
+    let domains = rows("domainMetadata").filter_map(|(column, row)| {
+        let removed = column.column_by_name("removed").and_then(|c| c.as_boolean_opt());
+        Some(DomainMetadata {
+            domain: string(column, "domain", row)?.to_owned(),
+            configuration: string(column, "configuration", row).map(str::to_owned),
+            removed: removed.is_some_and(|c| c.is_valid(row) && c.value(row)),
+        })
+    });
+    (txns.collect(), domains.collect())
 }
 
 /// Decodes the live files of a batch: those about which no newer action has decided.

@@ -6,7 +6,7 @@
 
 use super::LOG;
 use crate::sync::{Error, Listed, Result, TableRoot};
-use hoglake_model::table::{FilePath, TableFormat};
+use hoglake_model::table::TableFormat;
 use std::collections::BTreeMap;
 
 /// What it takes to rebuild one version.
@@ -35,20 +35,19 @@ pub(super) struct LogObject {
     pub size: u64,
 }
 
-impl LogObject {
-    /// An object of which only the key is known.
-    pub async fn open(root: &TableRoot, key: &str) -> Result<Self> {
-        Ok(Self { key: key.to_owned(), size: root.size(&FilePath::Under(key.into())).await? })
-    }
-}
-
 /// A file to replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LogFile {
+pub(super) struct LogFile {
+    pub object: LogObject,
+    /// For a compaction, the commits that it stands for, newest first.
+    pub behind: Vec<LogObject>,
+}
+
+impl LogFile {
     /// One commit.
-    Commit(LogObject),
-    /// A compaction, and the commits that it stands for, newest first.
-    Compacted(LogObject, Vec<LogObject>),
+    pub const fn commit(object: LogObject) -> Self {
+        Self { object, behind: Vec::new() }
+    }
 }
 
 /// `n.json`.
@@ -213,13 +212,8 @@ impl Segment {
 
     /// As [`newest_first`](Self::newest_first), with the newest commit by itself: compactions do not say when it was made.
     pub fn newest_commit_first(&self) -> Vec<LogFile> {
-        let newest = self.commits.last().map(|c| LogFile::Commit(c.object.clone()));
+        let newest = self.commits.last().map(|c| LogFile::commit(c.object.clone()));
         newest.into_iter().chain(self.until(self.version - 1)).collect()
-    }
-
-    /// The commits after the checkpoint, newest first.
-    pub fn commit_keys(&self) -> Vec<String> {
-        self.commits.iter().rev().map(|c| c.object.key.clone()).collect()
     }
 
     fn until(&self, version: i64) -> Vec<LogFile> {
@@ -228,14 +222,14 @@ impl Segment {
         while let Some(next) = rest.pop_front() {
             let fits = |c: &&Compaction| c.begin == next.version && c.end <= version;
             match self.compactions.iter().filter(fits).max_by_key(|c| c.end) {
-                None => files.push(LogFile::Commit(next.object.clone())),
+                None => files.push(LogFile::commit(next.object.clone())),
                 Some(compaction) => {
                     let mut commits = vec![next.object.clone()];
                     while rest.front().is_some_and(|c| c.version <= compaction.end) {
                         commits.extend(rest.pop_front().map(|c| c.object.clone()));
                     }
                     commits.reverse();
-                    files.push(LogFile::Compacted(compaction.object.clone(), commits));
+                    files.push(LogFile { object: compaction.object.clone(), behind: commits });
                 }
             }
         }
@@ -289,10 +283,10 @@ mod tests {
         names.extend([compacted(0, 4), compacted(3, 5), compacted(3, 8), compacted(4, 9), compacted(3, 12)]);
         let listing = listing(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let object = |key| LogObject { key, size: 1 };
-        let commit = |version| LogFile::Commit(object(commit_key(version)));
+        let commit = |version| LogFile::commit(object(commit_key(version)));
         let compaction = |begin, end| {
-            let commits = (begin..=end).rev().map(commit_key).map(object).collect();
-            LogFile::Compacted(object(format!("{LOG}/{}", compacted(begin, end))), commits)
+            let behind = (begin..=end).rev().map(commit_key).map(object).collect();
+            LogFile { object: object(format!("{LOG}/{}", compacted(begin, end))), behind }
         };
         let segment = listing.segment(9).unwrap();
         assert_eq!(segment.newest_first(), [commit(9), compaction(3, 8)]);

@@ -120,25 +120,31 @@ impl LogReader {
         blocks.try_filter_map(|block| std::future::ready(Ok(block)))
     }
 
+    /// Reads a part of a checkpoint that is JSON.
+    pub async fn json_part(self: &Arc<Self>, key: &str) -> Result<impl Stream<Item = Result<Block>> + Send + use<>> {
+        let size = self.root.size(&FilePath::Under(key.into())).await?;
+        Ok(self.blocks(vec![LogObject { key: key.to_owned(), size }]))
+    }
+
     /// The files to replay instead of one that may be a compaction: those behind it when it keeps superseded actions.
     pub async fn resolve(self: &Arc<Self>, file: LogFile) -> Result<Vec<LogObject>> {
-        let (compaction, commits) = match file {
-            LogFile::Commit(commit) => return Ok(vec![commit]),
-            LogFile::Compacted(compaction, commits) => (compaction, commits),
-        };
+        let LogFile { object, behind } = file;
+        if behind.is_empty() {
+            return Ok(vec![object]);
+        }
         let mut keys = Keys::default();
-        let mut blocks = std::pin::pin!(self.blocks(vec![compaction.clone()]));
+        let mut blocks = std::pin::pin!(self.blocks(vec![object.clone()]));
         while let Some(block) = blocks.try_next().await? {
             for (number, text) in block.lines()? {
                 let line: action::References<'_> = action::parse_as(&block.place, number, text)?;
                 for reference in line.add.iter().chain(&line.remove) {
                     if !keys.insert(keys.key(&reference.path, reference.deletion_vector.as_ref())) {
-                        return Ok(commits);
+                        return Ok(behind);
                     }
                 }
             }
         }
-        Ok(vec![compaction])
+        Ok(vec![object])
     }
 
     /// As [`resolve`](Self::resolve), of many files.

@@ -66,45 +66,45 @@ impl Decoder {
         file.modified_ms = add.modification_time;
         file.first_row_id = add.base_row_id;
         if let Some(vector) = &add.deletion_vector {
-            file.deletes.push(RowDeletes::Vector(self.vector(place, vector)?));
+            file.deletes.push(RowDeletes::Vector(self::vector(&self.root, place, vector)?));
         }
         Ok(file)
     }
+}
 
-    /// "Deletion Vector Descriptor Schema", "Derived Fields".
-    fn vector(&self, place: &str, d: &VectorDescriptor<'_>) -> Result<VectorRef> {
-        let bad = |detail: &str| Error::malformed(place, format!("deletion vector: {detail}"));
-        let length = u64::try_from(d.size_in_bytes).map_err(|_| bad("negative sizeInBytes"))?;
-        let offset = u64::try_from(d.offset.unwrap_or(0)).map_err(|_| bad("negative offset"))?;
-        let container = match d.storage_type.as_ref() {
-            "i" => {
-                let mut bytes = z85::decode(&d.path_or_inline_dv).map_err(|e| bad(&e.to_string()))?;
-                // Z85 pads to four bytes; the descriptor tells the true size.
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                if bytes.len() < length || bytes.len() - length > 3 {
-                    return Err(bad("sizeInBytes disagrees with the inline bytes"));
-                }
-                bytes.truncate(length);
-                VectorContainer::Inline(bytes.into())
+/// Where the vector of a descriptor is ("Deletion Vector Descriptor Schema", "Derived Fields").
+pub(super) fn vector(root: &TableRoot, place: &str, d: &VectorDescriptor<'_>) -> Result<VectorRef> {
+    let bad = |detail: &str| Error::malformed(place, format!("deletion vector: {detail}"));
+    let length = u64::try_from(d.size_in_bytes).map_err(|_| bad("negative sizeInBytes"))?;
+    let offset = u64::try_from(d.offset.unwrap_or(0)).map_err(|_| bad("negative offset"))?;
+    let container = match d.storage_type.as_ref() {
+        "i" => {
+            let mut bytes = z85::decode(&d.path_or_inline_dv).map_err(|e| bad(&e.to_string()))?;
+            // Z85 pads to four bytes; the descriptor tells the true size.
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if bytes.len() < length || bytes.len() - length > 3 {
+                return Err(bad("sizeInBytes disagrees with the inline bytes"));
             }
-            "u" => {
-                let text = d.path_or_inline_dv.as_ref();
-                let at = text.len().checked_sub(20).filter(|at| text.is_char_boundary(*at));
-                let (prefix, encoded) = at.map(|at| text.split_at(at)).ok_or_else(|| bad("the uuid is too short"))?;
-                let bytes = z85::decode(encoded).map_err(|e| bad(&e.to_string()))?;
-                let uuid = uuid::Uuid::from_slice(&bytes).map_err(|_| bad("the uuid has not 16 bytes"))?;
-                let slash = if prefix.is_empty() { "" } else { "/" };
-                let relative = format!("{prefix}{slash}deletion_vector_{uuid}.bin");
-                VectorContainer::File { path: FilePath::Under(relative.into()), offset, length: Some(length) }
-            }
-            "p" => {
-                let path = path(&self.root, place, &d.path_or_inline_dv)?;
-                VectorContainer::File { path, offset, length: Some(length) }
-            }
-            other => return Err(bad(&format!("storage type {other:?} does not exist"))),
-        };
-        Ok(VectorRef { container, cardinality: u64::try_from(d.cardinality).ok() })
-    }
+            bytes.truncate(length);
+            VectorContainer::Inline(bytes.into())
+        }
+        "u" => {
+            let text = d.path_or_inline_dv.as_ref();
+            let at = text.len().checked_sub(20).filter(|at| text.is_char_boundary(*at));
+            let (prefix, encoded) = at.map(|at| text.split_at(at)).ok_or_else(|| bad("the uuid is too short"))?;
+            let bytes = z85::decode(encoded).map_err(|e| bad(&e.to_string()))?;
+            let uuid = uuid::Uuid::from_slice(&bytes).map_err(|_| bad("the uuid has not 16 bytes"))?;
+            let slash = if prefix.is_empty() { "" } else { "/" };
+            let relative = format!("{prefix}{slash}deletion_vector_{uuid}.bin");
+            VectorContainer::File { path: FilePath::Under(relative.into()), offset, length: Some(length) }
+        }
+        "p" => {
+            let path = path(root, place, &d.path_or_inline_dv)?;
+            VectorContainer::File { path, offset, length: Some(length) }
+        }
+        other => return Err(bad(&format!("storage type {other:?} does not exist"))),
+    };
+    Ok(VectorRef { container, cardinality: u64::try_from(d.cardinality).ok() })
 }
 
 /// The model's path of a URI in the log: decoded once, relative ones under the root.
@@ -124,7 +124,8 @@ pub(super) fn path(root: &TableRoot, place: &str, uri: &str) -> Result<FilePath>
     Ok(root.file_path(&location))
 }
 
-fn decode(uri: &str) -> Option<Cow<'_, str>> {
+/// What a path decodes to; nothing for what is no text then.
+pub(super) fn decode(uri: &str) -> Option<Cow<'_, str>> {
     if uri.contains('%') { percent_decode_str(uri).decode_utf8().ok() } else { Some(uri.into()) }
 }
 
@@ -150,6 +151,12 @@ impl KeyHasher {
         let path = decode(uri).unwrap_or(uri.into());
         let dv = vector.map(|v| (v.storage_type.as_ref(), v.path_or_inline_dv.as_ref(), v.offset));
         self.of(&(path.as_ref(), dv))
+    }
+
+    /// As [`key`](Self::key), of a path that is compared as it is written.
+    pub fn text(&self, uri: &str, vector: Option<&VectorDescriptor<'_>>) -> u128 {
+        let dv = vector.map(|v| (v.storage_type.as_ref(), v.path_or_inline_dv.as_ref(), v.offset));
+        self.of(&(uri, dv))
     }
 
     fn of(&self, value: &impl Hash) -> u128 {

@@ -1,8 +1,8 @@
 //! The schema as Spark JSON ("Schema Serialization Format", "Column Mapping") and as the model has it.
 
 use crate::sync::{Error, Result};
-use hoglake_model::table::{Element, Field, FieldIds, Primitive, Schema, Type};
-use hoglake_model::{DecimalType, FieldId};
+use hoglake_model::table::{Element, Field, FieldIds, Primitive, Schema, TableFormat, Type, capability};
+use hoglake_model::{DecimalType, FieldId, name};
 use serde_json::{Map, Value as Json, json};
 
 /// How columns are found in the data files.
@@ -21,6 +21,8 @@ const PHYSICAL: &str = "delta.columnMapping.physicalName";
 const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
 const COMMENT: &str = "comment";
 const TYPE_CHANGES: &str = "delta.typeChanges";
+/// The same in tables that do not declare the feature, without which `delta.typeChanges` must not stand there.
+const OLDER_TYPES: &str = "hoglake.olderTypes";
 /// XTable's mark for a uuid that Delta only knows as binary.
 const LOGICAL: &str = "xtableLogicalType";
 const MAX_DEPTH: usize = 64;
@@ -36,6 +38,10 @@ pub(super) fn parse(place: &str, text: &str, mapping: Mapping) -> Result<(Schema
     let mut reader = Reader { place, mapping, next: 0, nested: 0 };
     let fields = reader.fields(&json, &mut Vec::new())?;
     let mut schema = Schema { fields, identifier_fields: Vec::new() };
+    if let Some(twin) = capability::twins(TableFormat::Delta, &schema, true).first() {
+        let detail = format!("the column {}: {}", name::quoted(&twin.place), twin.detail);
+        return Err(Error::malformed(place, detail));
+    }
     if mapping == Mapping::None {
         // Positions only: number everything in one sequence.
         schema = schema.renumbered(None, FieldId(0)).schema;
@@ -174,14 +180,14 @@ impl Reader<'_> {
     }
 }
 
-/// The types that columns had before they were widened ("Type Change Metadata").
-pub(super) fn older_types(text: &str, schema: &Schema) -> Vec<(FieldId, Primitive)> {
+/// As [`older_types`], by the names down to the column.
+pub(super) fn older_paths(text: &str) -> Vec<(Vec<String>, Primitive)> {
     fn fields(json: &Json, path: &mut Vec<String>, out: &mut Vec<(Vec<String>, Primitive)>) {
         for field in json.get("fields").and_then(Json::as_array).into_iter().flatten() {
             let Some(name) = field.get("name").and_then(Json::as_str) else { continue };
             path.push(name.to_owned());
-            let changes = field.get("metadata").and_then(|m| m.get(TYPE_CHANGES)).and_then(Json::as_array);
-            for change in changes.into_iter().flatten() {
+            let changes = |key| field.get("metadata").and_then(|m| m.get(key)).and_then(Json::as_array);
+            for change in [TYPE_CHANGES, OLDER_TYPES].into_iter().filter_map(changes).flatten() {
                 let from = change.get("fromType").and_then(Json::as_str).and_then(primitive);
                 let below = change.get("fieldPath").and_then(Json::as_str).into_iter().flat_map(|p| p.split('.'));
                 if let Some(from) = from {
@@ -201,12 +207,17 @@ pub(super) fn older_types(text: &str, schema: &Schema) -> Vec<(FieldId, Primitiv
             path.pop();
         }
     }
-    if !text.contains(TYPE_CHANGES) {
+    if !text.contains(TYPE_CHANGES) && !text.contains(OLDER_TYPES) {
         return Vec::new();
     }
     let mut found = Vec::new();
     fields(&serde_json::from_str(text).unwrap_or_default(), &mut Vec::new(), &mut found);
-    let mut older = Vec::new();
+    found
+}
+
+/// The types that columns had before they were widened ("Type Change Metadata").
+pub(super) fn older_types(text: &str, schema: &Schema) -> Vec<(FieldId, Primitive)> {
+    let (found, mut older) = (older_paths(text), Vec::new());
     schema.walk(&mut |path, node| {
         older.extend(
             found
@@ -274,38 +285,104 @@ pub(super) fn type_name(primitive: Primitive) -> Option<String> {
 }
 
 /// Writes `schemaString`. With column mapping every named field gets its id and its physical name.
-pub(super) fn format(schema: &Schema, mapping: Mapping) -> String {
-    json!({ "type": "struct", "fields": fields_json(&schema.fields, mapping) }).to_string()
+pub(super) fn format(schema: &Schema, mapping: Mapping, older_types: &[(FieldId, Primitive)]) -> String {
+    let writer = Writer { mapping, older_types };
+    json!({ "type": "struct", "fields": writer.fields(&schema.fields) }).to_string()
 }
 
-fn fields_json(fields: &[Field], mapping: Mapping) -> Vec<Json> {
-    fields
-        .iter()
-        .map(|field| {
-            let mut metadata = Map::new();
-            if mapping != Mapping::None {
-                metadata.insert(ID.to_owned(), json!(field.id.0));
-                metadata.insert(PHYSICAL.to_owned(), json!(field.stored_name()));
-                let mut nested = Map::new();
-                nested_ids(&field.ty, field.stored_name(), &mut nested);
-                if !nested.is_empty() {
-                    metadata.insert(NESTED_IDS.to_owned(), Json::Object(nested));
+struct Writer<'a> {
+    mapping: Mapping,
+    /// Types that columns have in older files.
+    older_types: &'a [(FieldId, Primitive)],
+}
+
+impl Writer<'_> {
+    fn fields(&self, fields: &[Field]) -> Vec<Json> {
+        let mapping = self.mapping;
+        fields
+            .iter()
+            .map(|field| {
+                let mut metadata = Map::new();
+                let mut older = Vec::new();
+                self.older(field.id, &field.ty, &mut Vec::new(), &mut older);
+                if !older.is_empty() {
+                    metadata.insert(OLDER_TYPES.to_owned(), Json::Array(older));
+                }
+                if mapping != Mapping::None {
+                    metadata.insert(ID.to_owned(), json!(field.id.0));
+                    metadata.insert(PHYSICAL.to_owned(), json!(field.stored_name()));
+                    let mut nested = Map::new();
+                    nested_ids(&field.ty, field.stored_name(), &mut nested);
+                    if !nested.is_empty() {
+                        metadata.insert(NESTED_IDS.to_owned(), Json::Object(nested));
+                    }
+                }
+                if let Some(doc) = &field.doc {
+                    metadata.insert(COMMENT.to_owned(), json!(doc));
+                }
+                if field.ty == Type::Primitive(Primitive::Uuid) {
+                    metadata.insert(LOGICAL.to_owned(), json!("uuid"));
+                }
+                json!({
+                    "name": field.name,
+                    "type": self.ty(&field.ty),
+                    "nullable": !field.required,
+                    "metadata": metadata,
+                })
+            })
+            .collect()
+    }
+
+    /// Older types of a column, and of what lies in it without a name of its own.
+    fn older(&self, id: FieldId, ty: &Type, path: &mut Vec<&'static str>, out: &mut Vec<Json>) {
+        let mut below = |element: &Element, role| {
+            path.push(role);
+            self.older(element.id, &element.ty, path, out);
+            path.pop();
+        };
+        match ty {
+            Type::Struct(_) => {}
+            Type::List(element) => below(element, "element"),
+            Type::Map(entry) => {
+                below(&entry.0, "key");
+                below(&entry.1, "value");
+            }
+            Type::Primitive(now) => {
+                let mut names: Vec<String> = Vec::new();
+                for (_, then) in self.older_types.iter().filter(|(older, _)| *older == id) {
+                    let name = type_name(*then).filter(|name| Some(name) != type_name(*now).as_ref());
+                    let name = name.filter(|name| !names.contains(name));
+                    names.extend(name);
+                }
+                for name in names {
+                    let mut change = Map::new();
+                    change.insert("fromType".to_owned(), json!(name));
+                    if !path.is_empty() {
+                        change.insert("fieldPath".to_owned(), json!(path.join(".")));
+                    }
+                    out.push(Json::Object(change));
                 }
             }
-            if let Some(doc) = &field.doc {
-                metadata.insert(COMMENT.to_owned(), json!(doc));
-            }
-            if field.ty == Type::Primitive(Primitive::Uuid) {
-                metadata.insert(LOGICAL.to_owned(), json!("uuid"));
-            }
-            json!({
-                "name": field.name,
-                "type": type_json(&field.ty, mapping),
-                "nullable": !field.required,
-                "metadata": metadata,
-            })
-        })
-        .collect()
+        }
+    }
+
+    fn ty(&self, ty: &Type) -> Json {
+        match ty {
+            Type::Primitive(primitive) => json!(type_name(*primitive).unwrap_or_default()),
+            Type::Struct(fields) => json!({ "type": "struct", "fields": self.fields(fields) }),
+            Type::List(element) => json!({
+                "type": "array",
+                "elementType": self.ty(&element.ty),
+                "containsNull": !element.required,
+            }),
+            Type::Map(entry) => json!({
+                "type": "map",
+                "keyType": self.ty(&entry.0.ty),
+                "valueType": self.ty(&entry.1.ty),
+                "valueContainsNull": !entry.1.required,
+            }),
+        }
+    }
 }
 
 fn nested_ids(ty: &Type, key: &str, out: &mut Map<String, Json>) {
@@ -321,24 +398,6 @@ fn nested_ids(ty: &Type, key: &str, out: &mut Map<String, Json>) {
             element(&entry.1, "value");
         }
         Type::Primitive(_) | Type::Struct(_) => {}
-    }
-}
-
-fn type_json(ty: &Type, mapping: Mapping) -> Json {
-    match ty {
-        Type::Primitive(primitive) => json!(type_name(*primitive).unwrap_or_default()),
-        Type::Struct(fields) => json!({ "type": "struct", "fields": fields_json(fields, mapping) }),
-        Type::List(element) => json!({
-            "type": "array",
-            "elementType": type_json(&element.ty, mapping),
-            "containsNull": !element.required,
-        }),
-        Type::Map(entry) => json!({
-            "type": "map",
-            "keyType": type_json(&entry.0.ty, mapping),
-            "valueType": type_json(&entry.1.ty, mapping),
-            "valueContainsNull": !entry.1.required,
-        }),
     }
 }
 
@@ -361,7 +420,7 @@ mod tests {
         assert!(!element.required);
         let Type::Map(entry) = &schema.fields[2].ty else { panic!() };
         assert!(entry.1.required && entry.0.required);
-        let again = parse("t", &format(&schema, Mapping::None), Mapping::None).unwrap().0;
+        let again = parse("t", &format(&schema, Mapping::None, &[]), Mapping::None).unwrap().0;
         assert_eq!(again, schema);
     }
 

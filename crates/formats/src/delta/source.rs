@@ -2,11 +2,12 @@
 
 mod changes;
 mod liveness;
+mod names;
 mod snapshot;
 
 use super::action::{self, CommitInfo, Metadata, Protocol};
 use super::checkpoint::{self, Actions};
-use super::log::{self, Checkpoint, CommitFile, Listing, LogFile, LogObject, Segment};
+use super::log::{self, Checkpoint, CommitFile, Listing, LogFile, Segment};
 use super::log_reader::{Block, LogReader};
 use super::replay::{Decoder, Keys, Paths};
 use super::schema::Mapping;
@@ -19,9 +20,10 @@ use hoglake_model::table::{
     DataFile, RowDeletes, TableFormat, TableState, VectorContainer, Version, VersionId, Watermark,
 };
 use liveness::Unannounced;
+pub(super) use names::{Name, names};
 use snapshot::SnapshotReader;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OnceCell, mpsc};
 
 /// Batches decoded ahead of the reader.
@@ -42,8 +44,6 @@ const OPEN_PARTS: usize = 16;
 pub struct DeltaSource {
     root: TableRoot,
     log: Arc<LogReader>,
-    /// A listing that somebody else has made.
-    listed: Mutex<Option<(Segment, Listing)>>,
     head: OnceCell<Head>,
 }
 
@@ -137,12 +137,7 @@ struct Header {
 impl DeltaSource {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot) -> Self {
-        Self { log: Arc::new(LogReader::new(root.clone())), root, listed: Mutex::default(), head: OnceCell::new() }
-    }
-
-    /// The table at `root` in the version of a segment that is known already.
-    pub(super) fn of_segment(root: TableRoot, segment: Segment, listing: Listing) -> Self {
-        Self { listed: Mutex::new(Some((segment, listing))), ..Self::new(root) }
+        Self { log: Arc::new(LogReader::new(root.clone())), root, head: OnceCell::new() }
     }
 
     async fn loaded(&self) -> Result<&Head> {
@@ -150,18 +145,13 @@ impl DeltaSource {
     }
 
     async fn read_head(&self) -> Result<Head> {
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let is_followed = listed.is_none();
-        let (segment, listing) = match listed {
-            Some(listed) => listed,
-            None => log::newest(&self.root).await?,
-        };
+        let (segment, listing) = log::newest(&self.root).await?;
         let (definition, info, checkpoint) = define_with(&self.root, &self.log, &segment).await?;
         let Definition { protocol, metadata } = definition;
         let place = self.root.spell(&log::commit_key(segment.version));
         let modified = segment.commits.last().map(|c| c.modified_ms);
         let modified = modified.or(segment.checkpoint.as_ref().map(|c| c.modified_ms)).unwrap_or_default();
-        let revision = match listing.commits.get(&segment.version).filter(|_| is_followed) {
+        let revision = match listing.commits.get(&segment.version) {
             Some(commit) => self.log.fingerprint(&commit.object).await?,
             None => None,
         };
@@ -370,11 +360,7 @@ fn sidecar_key(path: &str) -> String {
 
 /// The newest protocol and metadata in log files given newest first, and the newest commit's information.
 async fn newest_header(log: &Arc<LogReader>, files: Vec<LogFile>) -> Result<Header> {
-    let behind: Vec<_> =
-        files.iter().map(|file| if let LogFile::Compacted(_, c) = file { &c[..] } else { &[] }).collect();
-    let objects = files.iter().map(|file| match file {
-        LogFile::Commit(object) | LogFile::Compacted(object, _) => object.clone(),
-    });
+    let objects = files.iter().map(|file| file.object.clone());
     let (mut header, mut current) = (Header::default(), Header::default());
     let mut blocks = std::pin::pin!(log.blocks(objects.collect()));
     while let Some(block) = blocks.try_next().await? {
@@ -383,10 +369,10 @@ async fn newest_header(log: &Arc<LogReader>, files: Vec<LogFile>) -> Result<Head
             continue;
         }
         let found = std::mem::take(&mut current);
-        match behind.get(block.file) {
+        match files.get(block.file).map(|file| &file.behind) {
             // Which of several is the newest only the commits tell.
             Some(commits) if found.repeated && !commits.is_empty() => {
-                let commits = commits.iter().cloned().map(LogFile::Commit).collect();
+                let commits = commits.iter().cloned().map(LogFile::commit).collect();
                 header.or(Box::pin(newest_header(log, commits)).await?);
             }
             _ => header.or(found),
@@ -459,8 +445,7 @@ async fn open_part(root: TableRoot, part: String) -> Result<(String, Actions, Op
         checkpoint::actions(&root, &part, &opened, &mut actions).await?;
         return Ok((part, actions, Some(opened)));
     }
-    let object = LogObject::open(&root, &part).await?;
-    let mut blocks = std::pin::pin!(Arc::new(LogReader::new(root)).blocks(vec![object]));
+    let mut blocks = std::pin::pin!(Arc::new(LogReader::new(root)).json_part(&part).await?);
     while let Some(block) = blocks.try_next().await? {
         for (number, text) in block.lines()? {
             let line = action::parse(&block.place, number, text)?;

@@ -3,6 +3,8 @@
 mod body;
 mod commit;
 mod definition;
+mod known;
+mod requirements;
 
 use super::log::{self, Listing, Segment};
 use super::source::{Definition as Current, definition_of};
@@ -49,12 +51,25 @@ struct Base {
     current: Option<Current>,
     /// Whether others have added or removed files since our last commit.
     is_foreign: bool,
+    /// Whether the newest commit is ours.
+    is_own: bool,
+    /// Whether the table is a target already.
+    is_followed: bool,
 }
 
 impl DeltaTarget {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot, options: DeltaTargetOptions) -> Self {
         Self { root, options, base: None, unpartitioned: false }
+    }
+
+    /// What the table asks of its writers that hoglake does not do, as far as its definition has been read.
+    fn forbidden(&self, base: &Base) -> Vec<Unsupported> {
+        let check = |c: &Current| {
+            let place = self.root.location().to_string();
+            requirements::unsupported(&place, &c.protocol, &c.metadata, base.is_followed)
+        };
+        base.current.as_ref().map(check).unwrap_or_default()
     }
 
     fn metadata_path(&self) -> String {
@@ -70,8 +85,18 @@ impl DeltaTarget {
             Err(Error::NotATable { .. }) => return Ok(Loaded::default()),
             Err(other) => return Err(other),
         };
-        let mut base = Base { version: segment.version, segment, listing, current: None, is_foreign: false };
-        let mut watermark = self.newest_watermark(&log::commit_key(base.version)).await?;
+        let mut base = Base {
+            version: segment.version,
+            segment,
+            listing,
+            current: None,
+            is_foreign: false,
+            is_own: false,
+            is_followed: false,
+        };
+        let newest = self.newest_watermark(&log::commit_key(base.version)).await?;
+        base.is_own = matches!(newest, Some((_, true)));
+        let mut watermark = newest.map(|(mark, _)| mark);
         if watermark.is_none() {
             let current = definition_of(&self.root, &base.segment).await?;
             let get = |key: &str| protocol::property(&current.metadata, key);
@@ -79,6 +104,7 @@ impl DeltaTarget {
             base.is_foreign = is_own(get) && self.others_changed_files(base.version).await?;
             base.current = Some(current);
         }
+        base.is_followed = watermark.is_some();
         let is_foreign = base.is_foreign;
         self.base = Some(base);
         Ok(Loaded { exists: true, watermark, metadata_path: Some(self.metadata_path()), is_foreign })
@@ -111,7 +137,7 @@ impl DeltaTarget {
 
 impl DeltaTarget {
     /// The watermark of a commit. Ours stands at its beginning; only those of others are read whole.
-    async fn newest_watermark(&self, key: &str) -> Result<Option<Watermark>> {
+    async fn newest_watermark(&self, key: &str) -> Result<Option<(Watermark, bool)>> {
         let place = self.root.spell(key);
         let start = match self.root.read(&FilePath::Under(key.into()), Some(0..START_BYTES)).await {
             Ok(start) => start,
@@ -129,8 +155,8 @@ impl DeltaTarget {
     }
 }
 
-/// The watermark in a commit's tags; in its metadata, if that is not ours that somebody else kept.
-fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
+/// The watermark in a commit's tags, and whether it is ours; in its metadata, if that is not ours that somebody else kept.
+fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<(Watermark, bool)>> {
     for (number, text) in action::lines(place, bytes)? {
         let start = text.get(..16).unwrap_or(text);
         if start.starts_with("{\"add\"") || start.starts_with("{\"remove\"") {
@@ -140,12 +166,12 @@ fn watermark_in(place: &str, bytes: &[u8]) -> Result<Option<Watermark>> {
         if let Some(tags) = line.commit_info.and_then(|info| info.tags)
             && let Some(mark) = from_properties(|key| tags.get(key).map(String::as_str))
         {
-            return Ok(Some(mark));
+            return Ok(Some((mark, is_own(|key| tags.get(key).map(String::as_str)))));
         }
         if let Some(metadata) = line.metadata {
             let get = |key: &str| protocol::property(&metadata, key);
             if let Some(mark) = from_properties(get).filter(|_| !is_own(get)) {
-                return Ok(Some(mark));
+                return Ok(Some((mark, false)));
             }
         }
     }
@@ -162,7 +188,9 @@ impl Target for DeltaTarget {
     }
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
-        definition::unsupported(state)
+        let mut found = definition::unsupported(state);
+        found.extend(self.base.as_ref().map(|base| self.forbidden(base)).unwrap_or_default());
+        found
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -1,13 +1,12 @@
 //! Actions as JSON lines, written straight into a buffer.
 
-use super::action::{Metadata, Protocol};
+use super::action::{Metadata, Protocol, VectorDescriptor};
 use super::partition;
+use super::replay;
 use super::time;
-use crate::deletion_vector::z85;
+use crate::sync::{Result, TableRoot};
 use hoglake_model::FieldId;
-use hoglake_model::table::{
-    ColumnStats, DataFile, Field, FilePath, Primitive, Schema, Type, Value, VectorContainer, VectorRef,
-};
+use hoglake_model::table::{ColumnStats, DataFile, Field, FilePath, Primitive, Schema, Type, Value, VectorRef};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::json;
 use std::collections::HashMap;
@@ -48,8 +47,8 @@ pub(super) struct FileWriter {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Added<'a> {
     pub file: &'a DataFile,
-    /// Where it lies under this table's root.
-    pub path: &'a FilePath,
+    /// Its path as the log writes it.
+    pub uri: &'a str,
     pub record_count: u64,
     pub data_change: bool,
     /// For files that do not say when they were written.
@@ -90,34 +89,31 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// The descriptor of a vector that was read from a log.
-    pub fn of(vector: &VectorRef) -> Self {
-        let cardinality = vector.cardinality.unwrap_or(0);
-        match &vector.container {
-            VectorContainer::Inline(bytes) => Self {
-                storage_type: 'i',
-                path_or_inline: z85::encode(bytes),
-                offset: None,
-                size_bytes: bytes.len() as u64,
-                cardinality,
-            },
-            VectorContainer::File { path, offset, length } => {
-                let (storage_type, path_or_inline) = match path {
-                    FilePath::Under(relative) => match relative_uuid(relative) {
-                        Some(encoded) => ('u', encoded),
-                        None => ('p', uri(path)),
-                    },
-                    FilePath::Outside(_) => ('p', uri(path)),
-                };
-                Self {
-                    storage_type,
-                    path_or_inline,
-                    offset: Some(*offset),
-                    size_bytes: length.unwrap_or(0),
-                    cardinality,
-                }
-            }
+    /// A descriptor as it is written in a log.
+    pub fn written(d: &VectorDescriptor<'_>) -> Self {
+        Self {
+            storage_type: d.storage_type.chars().next().unwrap_or_default(),
+            path_or_inline: d.path_or_inline_dv.to_string(),
+            offset: d.offset.and_then(|n| u64::try_from(n).ok()),
+            size_bytes: u64::try_from(d.size_in_bytes).unwrap_or_default(),
+            cardinality: u64::try_from(d.cardinality).unwrap_or_default(),
         }
+    }
+
+    /// Where the vector is.
+    ///
+    /// # Errors
+    /// As [`replay::vector`].
+    pub fn locate(&self, root: &TableRoot, place: &str) -> Result<VectorRef> {
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let descriptor = VectorDescriptor {
+            storage_type: self.storage_type.to_string().into(),
+            path_or_inline_dv: self.path_or_inline.as_str().into(),
+            offset: self.offset.map(signed),
+            size_in_bytes: signed(self.size_bytes),
+            cardinality: signed(self.cardinality),
+        };
+        replay::vector(root, place, &descriptor)
     }
 
     fn write(&self, out: &mut String) {
@@ -131,13 +127,6 @@ impl Descriptor {
             self.cardinality
         );
     }
-}
-
-/// `<prefix>/deletion_vector_<uuid>.bin` as prefix and Z85 of the uuid.
-fn relative_uuid(path: &str) -> Option<String> {
-    let (prefix, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let uuid = name.strip_prefix("deletion_vector_")?.strip_suffix(".bin")?;
-    Some(format!("{prefix}{}", z85::encode(uuid::Uuid::parse_str(uuid).ok()?.as_bytes())))
 }
 
 /// A path as the log writes it.
@@ -163,9 +152,9 @@ impl FileWriter {
     /// # Errors
     /// The partition column whose value the log cannot carry.
     pub fn add(&self, out: &mut String, scratch: &mut String, added: &Added<'_>) -> Result<(), String> {
-        let Added { file, path, record_count, data_change, modified_ms, vector } = *added;
+        let Added { file, uri, record_count, data_change, modified_ms, vector } = *added;
         out.push_str(r#"{"add":{"path":"#);
-        string(out, &uri(path));
+        string(out, uri);
         out.push_str(r#","partitionValues":{"#);
         for (index, column) in self.partition.iter().enumerate() {
             if index > 0 {
@@ -216,9 +205,9 @@ impl FileWriter {
 }
 
 /// Appends a `remove` line.
-pub(super) fn remove(out: &mut String, path: &FilePath, now_ms: i64, data_change: bool, vector: Option<&Descriptor>) {
+pub(super) fn remove(out: &mut String, uri: &str, now_ms: i64, data_change: bool, vector: Option<&Descriptor>) {
     out.push_str(r#"{"remove":{"path":"#);
-    string(out, &uri(path));
+    string(out, uri);
     let _ = write!(out, r#","deletionTimestamp":{now_ms},"dataChange":{data_change}"#);
     if let Some(vector) = vector {
         out.push(',');
@@ -377,6 +366,7 @@ mod tests {
     use super::super::action;
     use super::super::stats::{Scratch, StatsSchema};
     use super::*;
+    use hoglake_model::table::VectorContainer;
 
     #[test]
     fn an_add_reads_back_as_it_was() {
@@ -407,8 +397,14 @@ mod tests {
             stats(4, Value::Long(i64::MIN), Value::Long(i64::MAX)),
         ];
         let mut out = String::new();
-        let added =
-            Added { file: &file, path: &file.path, record_count: 9, data_change: true, modified_ms: 7, vector: None };
+        let added = Added {
+            file: &file,
+            uri: &uri(&file.path),
+            record_count: 9,
+            data_change: true,
+            modified_ms: 7,
+            vector: None,
+        };
         writer.add(&mut out, &mut String::new(), &added).unwrap();
         let add = action::parse("x", 1, &out).unwrap().add.unwrap();
         assert_eq!(add.path, "p=a%20b/100%25/%C3%A9%3A1.parquet");
@@ -425,12 +421,29 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_survive_the_round_trip() {
+    fn descriptors_stay_as_they_were_written() {
+        let root = TableRoot::with_store(
+            std::sync::Arc::new(object_store::memory::InMemory::new()),
+            hoglake_model::Location::parse("s3://b/t").unwrap(),
+        );
         let uuid = "d2c639aa-8816-431a-aaf6-d3fe2512ff61";
-        let path = format!("ab/deletion_vector_{uuid}.bin");
-        let container = VectorContainer::File { path: FilePath::Under(path.into()), offset: 4, length: Some(40) };
-        let descriptor = Descriptor::of(&VectorRef { container, cardinality: Some(6) });
-        // The example of the protocol.
-        assert_eq!((descriptor.storage_type, descriptor.path_or_inline.as_str()), ('u', "ab^-aqEH.-t@S}K{vb[*k^"));
+        // The first is the example of the protocol.
+        for (storage_type, path) in
+            [("u", "ab^-aqEH.-t@S}K{vb[*k^"), ("p", &format!("s3://b/t/ab/deletion_vector_{uuid}.bin"))]
+        {
+            let text = format!(
+                r#"{{"storageType":"{storage_type}","pathOrInlineDv":"{path}","offset":4,"sizeInBytes":40,"cardinality":6}}"#
+            );
+            let descriptor = Descriptor::written(&serde_json::from_str(&text).unwrap());
+            let mut written = String::new();
+            descriptor.write(&mut written);
+            assert_eq!(written, format!(r#""deletionVector":{text}"#));
+            let container = VectorContainer::File {
+                path: FilePath::Under(format!("ab/deletion_vector_{uuid}.bin").into()),
+                offset: 4,
+                length: Some(40),
+            };
+            assert_eq!(descriptor.locate(&root, "x").unwrap(), VectorRef { container, cardinality: Some(6) });
+        }
     }
 }

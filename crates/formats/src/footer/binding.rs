@@ -26,6 +26,16 @@ pub fn bind(file: &FileSchema, table: &Schema, by_id: bool) -> Vec<Option<Bound>
 }
 
 impl Bound {
+    /// Whether the table's column was widened after the file was written.
+    pub fn is_widened(&self) -> bool {
+        use Primitive::{Byte, Date, Decimal, Double, Float, Int, Long, Short, Timestamp, Timestamptz};
+        match (self.file_type, self.table_type) {
+            (Byte | Short | Int, Long | Double) | (Float, Double) | (Date, Timestamp | Timestamptz) => true,
+            (Decimal(file), Decimal(table)) => file != table,
+            _ => false,
+        }
+    }
+
     /// Whether readers find values of the table's type in a column of the file's: the same, or one that was promoted to
     /// it, or one that older writers stored without its annotation.
     pub fn is_readable(&self) -> bool {

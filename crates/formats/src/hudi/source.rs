@@ -19,7 +19,7 @@ use hoglake_model::table::{
     VersionId, Watermark,
 };
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
 /// Footers that are read at a time.
@@ -52,6 +52,8 @@ pub struct HudiSource {
     pub(super) options: HudiOptions,
     opened: OnceCell<Opened>,
     slices: OnceCell<Vec<Slice>>,
+    /// What columns are in files of older schemas, as far as those have been read.
+    older_types: Mutex<HashSet<(Vec<String>, Primitive)>>,
 }
 
 /// The Avro schema of the table at `root`, as its newest commit has it; empty when no commit names one.
@@ -75,7 +77,7 @@ pub(super) struct Opened {
 impl HudiSource {
     /// The table at `root`, the folder that holds `.hoodie`. Nothing is requested yet.
     pub fn new(root: TableRoot, options: HudiOptions) -> Self {
-        Self { root, options, opened: OnceCell::new(), slices: OnceCell::new() }
+        Self { root, options, opened: OnceCell::new(), slices: OnceCell::new(), older_types: Mutex::default() }
     }
 
     pub(super) async fn opened(&self) -> Result<&Opened> {
@@ -273,6 +275,10 @@ impl HudiSource {
                     bound.table_type, bound.file_type
                 ),
             });
+        }
+        for bound in binding.iter().flatten().filter(|bound| bound.is_widened()) {
+            let column = state.schema.path(bound.field).unwrap_or_default().into_iter().map(str::to_owned).collect();
+            self.older_types.lock().unwrap_or_else(PoisonError::into_inner).insert((column, bound.file_type));
         }
         let columns = footer::column_statistics(&metadata, &binding);
         let tuple = partitioning.tuple(partition).map_err(|detail| Error::UnsupportedSource {
@@ -474,6 +480,10 @@ impl Source for HudiSource {
                 Err(reason) => Ok(Changes::HistoryGone { reason }),
             }
         })
+    }
+
+    fn older_types(&self) -> Vec<(Vec<String>, Primitive)> {
+        self.older_types.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>> {

@@ -16,7 +16,7 @@ use super::locate::{self, Located};
 use super::metadata::TableMetadata;
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
 use definition::Definition;
-use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark};
+use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark, capability};
 
 /// Tables of version 1 are brought to version 2.
 const OLDEST_WRITTEN: i32 = 2;
@@ -129,13 +129,10 @@ impl Target for IcebergTarget {
             }
             .to_owned(),
         });
-        let impossible = definition.impossible.into_iter().map(|(column, from, to)| Unsupported {
-            target: TableFormat::Iceberg,
-            kind: UnsupportedKind::Type,
-            place: column,
-            detail: format!("the column changed from {from} to {to}, which Iceberg has no promotion for"),
-        });
-        impossible.chain(wrong).collect()
+        let impossible =
+            definition.impossible.into_iter().map(|(column, from, to)| definition::impossible(column, from, to));
+        let twins = capability::twins(TableFormat::Iceberg, &state.schema, false);
+        impossible.chain(wrong).chain(twins).collect()
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

@@ -196,7 +196,7 @@ async fn attempt(
                     let version = &change.state.version.id;
                     let gate = Gate::of_commit(target.format(), options.on_unsupported_deletes, version);
                     gate.pass_change(&mut change.files)?;
-                    within(options.roots.as_deref(), change.files.added.iter().chain(&change.files.redeleted))?;
+                    allowed(options.roots.as_deref(), change.files.added.iter().chain(&change.files.redeleted))?;
                     left_out |= gate.warning().is_some();
                     let state = with_left_out(&change.state, left_out);
                     if options.dry_run {
@@ -244,7 +244,7 @@ async fn run_full(
     let mut files = snapshot.files.map(move |batch| {
         let mut batch = batch?;
         checked.pass(&mut batch)?;
-        within(roots.as_deref(), &batch)?;
+        allowed(roots.as_deref(), &batch)?;
         Ok(batch)
     });
     if options.dry_run {
@@ -283,10 +283,15 @@ fn planned(version: &VersionId, [added, removed, redeleted]: [usize; 3], warning
     Step { source_version: version.0.clone(), committed }
 }
 
-/// Refuses files outside of all roots. Those below the table's own root lie where the table does.
-fn within<'a>(roots: Option<&Roots>, files: impl IntoIterator<Item = &'a DataFile>) -> Result<()> {
-    let Some(roots) = roots else { return Ok(()) };
+/// Refuses files whose names no format can carry safely, and those outside of all roots. Those below the table's own root
+/// lie where the table does.
+fn allowed<'a>(roots: Option<&Roots>, files: impl IntoIterator<Item = &'a DataFile>) -> Result<()> {
     for file in files {
+        if file.path.as_str().chars().any(char::is_control) {
+            let detail = "the path of a file has control characters in it; rewrite the file under another name";
+            return Err(Error::malformed(file.path.as_str().escape_debug().to_string(), detail));
+        }
+        let Some(roots) = roots else { continue };
         if let FilePath::Outside(absolute) = &file.path {
             let location = Location::parse(absolute)?;
             if !roots.covers(&location) {

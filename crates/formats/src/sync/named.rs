@@ -3,7 +3,7 @@
 use super::{BoxFuture, Changes, Result, Snapshot, Source};
 use crate::deletion_vector::DeletionVector;
 use futures::StreamExt;
-use hoglake_model::table::{DataFile, TableFormat, TableState, Watermark};
+use hoglake_model::table::{DataFile, Primitive, TableFormat, TableState, Watermark};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
@@ -101,6 +101,10 @@ impl Source for Named {
             });
             Ok(Changes::Replay(changes.boxed()))
         })
+    }
+
+    fn older_types(&self) -> Vec<(Vec<String>, Primitive)> {
+        self.inner.older_types()
     }
 
     fn deleted_rows<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<DeletionVector>> {

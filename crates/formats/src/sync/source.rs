@@ -4,7 +4,7 @@ use super::Result;
 use crate::deletion_vector::DeletionVector;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use hoglake_model::table::{Change, DataFile, RowDeletes, TableFormat, TableState, Watermark};
+use hoglake_model::table::{Change, DataFile, Primitive, RowDeletes, TableFormat, TableState, Watermark};
 use std::sync::Arc;
 
 /// A boxed future, so that sources and targets can be chosen at run time.
@@ -47,6 +47,12 @@ pub trait Source: Send + Sync {
     /// History that is no longer there is not an error but [`Changes::HistoryGone`], including when it turns out only
     /// while reading: the stream then ends with [`Error::NeedsFull`](super::Error::NeedsFull) before the gap.
     fn changes(&self, since: &Watermark, head: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>>;
+
+    /// What files that were given out so far hold instead of what the schema says, by the names down to the column, where
+    /// only the files tell; what metadata tells is in [`Binding`](hoglake_model::table::Binding).
+    fn older_types(&self) -> Vec<(Vec<String>, Primitive)> {
+        Vec::new()
+    }
 
     /// Resolves the row-level deletes of one file of this source to row positions; equality deletes by reading the data.
     ///

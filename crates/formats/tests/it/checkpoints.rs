@@ -1,7 +1,8 @@
 //! Checkpoints that a Delta target writes after those of others.
 
 use crate::corpus::case;
-use crate::judges::see;
+use crate::following::{Log, to_iceberg};
+use crate::judges::{judge, see};
 use crate::to_iceberg::copy;
 use crate::watched::plain;
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
@@ -14,6 +15,13 @@ async fn a_checkpoint_after_one_with_sidecars_holds_their_files() {
     let case = case("delta", "checkpoint-v2-table");
     let table = folder.path().join("table");
     copy(&case.root, &table);
+    // Identity columns would be refused.
+    for entry in std::fs::read_dir(table.join("_delta_log")).unwrap().map(|e| e.unwrap().path()) {
+        if entry.extension().is_some_and(|end| end == "json") {
+            let text = std::fs::read_to_string(&entry).unwrap();
+            std::fs::write(&entry, text.replace("delta.identity.", "delta.formerly.")).unwrap();
+        }
+    }
     let mut iceberg = IcebergTarget::new(plain(&table), IcebergTargetOptions::default());
     sync(&DeltaSource::new(plain(&table)), &mut iceberg, &Options::default()).await.unwrap();
     // Its last checkpoint is that of version 8, JSON with a sidecar; version 10 gets the next one.
@@ -35,4 +43,76 @@ async fn a_checkpoint_after_one_with_sidecars_holds_their_files() {
     for reader in ["delta-rs", "duckdb"] {
         assert_eq!(seen[1][reader], seen[0][reader], "{reader} {}", seen[1]["error"]);
     }
+}
+
+/// A Delta target of a table with a log in the making.
+async fn follow(table: &std::path::Path, target: &std::path::Path, mode: Mode) {
+    to_iceberg(plain(table), Mode::Incremental).await.unwrap();
+    let source = IcebergSource::new(plain(table), IcebergOptions::default());
+    let options = DeltaTargetOptions { checkpoint_interval: 2, ..DeltaTargetOptions::default() };
+    let mut delta = DeltaTarget::new(plain(target), options);
+    sync(&source, &mut delta, &Options { mode, ..Options::default() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn checkpoints_keep_what_applications_and_domains_have_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    let mut log = Log::new(&table);
+    log.commit(&[Log::add("a")]);
+    follow(&table, &target, Mode::Incremental).await;
+    let foreign = |version: u64, lines: &[&str]| {
+        std::fs::write(target.join(format!("_delta_log/{version:020}.json")), lines.join("\n")).unwrap();
+    };
+    let txn = |app: &str, version: i64| format!(r#"{{"txn":{{"appId":"{app}","version":{version},"lastUpdated":5}}}}"#);
+    let domain = |name: &str, text: &str, removed: bool| {
+        format!(r#"{{"domainMetadata":{{"domain":"{name}","configuration":"{text}","removed":{removed}}}}}"#)
+    };
+    foreign(1, &[&txn("app", 3), &txn("other", 1), &domain("kept", "one", false), &domain("gone", "x", false)]);
+    // Version 2 has a checkpoint, version 4 one that is made of it.
+    log.commit(&[Log::add("b")]);
+    follow(&table, &target, Mode::Incremental).await;
+    let look = || judge("checkpoint.py", &[target.to_str().unwrap(), "app"]);
+    let seen = look();
+    assert_eq!((&seen["files"], &seen["txn"]), (&2.into(), &3.into()), "{seen}");
+    assert_eq!(seen["txns"], serde_json::json!({"app": 3, "other": 1}));
+    assert_eq!(seen["domains"], serde_json::json!({"kept": "one", "gone": "x"}));
+    foreign(3, &[&txn("app", 7), &domain("kept", "two", false), &domain("gone", "", true)]);
+    log.commit(&[Log::add("c")]);
+    follow(&table, &target, Mode::Incremental).await;
+    for version in 0..4 {
+        std::fs::remove_file(target.join(format!("_delta_log/{version:020}.json"))).unwrap();
+    }
+    let seen = look();
+    assert_eq!((&seen["files"], &seen["txn"]), (&3.into(), &7.into()), "{seen}");
+    assert_eq!(seen["txns"], serde_json::json!({"app": 7, "other": 1}));
+    assert_eq!(seen["domains"], serde_json::json!({"kept": "two"}));
+}
+
+#[tokio::test]
+async fn a_large_checkpoint_leaves_memory_as_it_is_made() {
+    const FILES: usize = 60_000;
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    let mut log = Log::new(&table);
+    // Nothing that compresses.
+    let word = |n: usize, at: u32| {
+        format!(
+            "{:016x}",
+            (n * 40 + 17).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at * 7).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        )
+    };
+    let name = |n: usize| format!("{n:06}-{}", (0..24).map(|at| word(n, at)).collect::<String>());
+    log.commit(&(0..FILES).map(|n| Log::add(&name(n))).collect::<Vec<_>>());
+    follow(&table, &target, Mode::Incremental).await;
+    for n in 0..2 {
+        log.commit(&[Log::add(&format!("new-{n}"))]);
+    }
+    follow(&table, &target, Mode::Incremental).await;
+    for version in 0..2 {
+        std::fs::remove_file(target.join(format!("_delta_log/{version:020}.json"))).unwrap();
+    }
+    let seen = judge("checkpoint.py", &[target.to_str().unwrap(), "app"]);
+    assert_eq!(seen["files"], FILES + 2, "{seen}");
+    assert!(seen["groups"].as_u64().unwrap() >= 2, "{seen}");
 }

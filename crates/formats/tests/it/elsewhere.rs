@@ -99,5 +99,13 @@ async fn a_source_that_is_called_something_else_is_compared_in_full() {
     let report = follow("s3a://b/from").await;
     assert!(matches!(&report.plan, Plan::Full { reason } if reason.contains("s3a://b/from")), "{report:?}");
     let (_, files) = live(&DeltaSource::new(at("s3://b/to"))).await.unwrap();
-    assert_eq!(files.keys().map(|path| path.as_str()).collect::<Vec<_>>(), ["s3a://b/from/b.parquet"]);
+    // Under the name that the log has given it.
+    assert_eq!(files.keys().map(|path| path.as_str()).collect::<Vec<_>>(), ["s3://b/from/b.parquet"]);
+    put(2, r#"{"remove":{"path":"b.parquet","deletionTimestamp":1,"dataChange":true}}"#.to_owned()).await;
+    assert_eq!(follow("s3a://b/from").await.plan, Plan::Incremental);
+    let (_, files) = live(&DeltaSource::new(at("s3://b/to"))).await.unwrap();
+    assert!(files.is_empty(), "{files:?}");
+    let log = store.get(&object_store::path::Path::from("to/_delta_log/00000000000000000002.json")).await.unwrap();
+    let log = String::from_utf8(log.bytes().await.unwrap().to_vec()).unwrap();
+    assert!(log.contains(r#"{"remove":{"path":"s3://b/from/b.parquet""#), "{log}");
 }

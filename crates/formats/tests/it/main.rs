@@ -26,9 +26,11 @@ mod rewrite_encodings;
 mod s3;
 mod schema_history;
 mod seeds;
+mod spellings;
 mod to_delta;
 mod to_iceberg;
 mod watched;
+mod writer_rules;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {

@@ -105,6 +105,88 @@ async fn hudi_takes_the_promotions_of_its_readers_alone() {
 }
 
 #[tokio::test]
+async fn what_was_widened_is_remembered_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = tables(folder.path());
+    for (name, is_refused) in [("widened", false), ("widened_decimal", true)] {
+        // Iceberg to Delta at once or step by step, and on to Hudi.
+        for steps in [&[LAST][..], &[0, LAST]] {
+            let (table, log) = (&tables[name], path(&tables[name]).join("_delta_log"));
+            for step in steps {
+                let mut delta = DeltaTarget::new(root(&path(table)), DeltaTargetOptions::default());
+                sync(&source(table, *step), &mut delta, &Options::default()).await.unwrap();
+            }
+            let delta = DeltaSource::new(root(&path(table)));
+            let mut hudi = HudiTarget::new(root(&path(table).join("data")));
+            let result = sync(&delta, &mut hudi, &Options::default()).await;
+            if is_refused {
+                let found = refused(result);
+                assert!(found[0].0 == "d" && found[0].1.contains("decimal(5,2)"), "{found:?}");
+            } else {
+                result.unwrap();
+                std::fs::remove_dir_all(path(table).join("data/.hoodie")).unwrap();
+            }
+            std::fs::remove_dir_all(log).unwrap();
+        }
+    }
+}
+
+/// A file with the columns `id` and `v`.
+fn plain_file(folder: &Path, name: &str, v: ArrayRef) {
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1; v.len()]));
+    let fields = vec![Field::new("id", DataType::Int64, true), Field::new("v", v.data_type().clone(), true)];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![ids, v]).unwrap();
+    let file = std::fs::File::create(folder.join(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[tokio::test]
+async fn older_types_in_the_files_of_hudi_tables_are_noticed() {
+    use arrow::array::Int32Array;
+    for (now, is_promoted) in [("long", true), ("double", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("t");
+        std::fs::create_dir_all(table.join("_delta_log")).unwrap();
+        plain_file(&table, "one.parquet", Arc::new(Int32Array::from(vec![7])));
+        let size = std::fs::metadata(table.join("one.parquet")).unwrap().len();
+        let field = |name: &str, ty: &str| json!({"name": name, "type": ty, "nullable": true, "metadata": {}});
+        let schema = json!({"type": "struct", "fields": [field("id", "long"), field("v", now)]});
+        let lines = [
+            json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}),
+            json!({"metaData": {"id": "5f0a3b1e-0000-4000-8000-000000000003", "schemaString": schema.to_string(),
+                "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {}}}),
+            json!({"add": {"path": "one.parquet", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": true}}),
+        ];
+        let text = lines.map(|line| line.to_string()).join("\n");
+        std::fs::write(table.join("_delta_log/00000000000000000000.json"), text).unwrap();
+        // A Hudi table whose only file is older than the type of its column.
+        sync(&DeltaSource::new(root(&table)), target(Hudi, &table).as_mut(), &Options::default()).await.unwrap();
+        std::fs::remove_dir_all(table.join("_delta_log")).unwrap();
+        let hudi = || HudiSource::new(root(&table), HudiOptions::default());
+        let delta = sync(&hudi(), target(Delta, &table).as_mut(), &Options::default()).await.unwrap();
+        let words = format!("column v as int instead of {now}");
+        assert!(delta.warnings.iter().any(|w| w.contains(&words)), "{:?}", delta.warnings);
+        let head = DeltaSource::new(root(&table)).head().await.unwrap();
+        assert_eq!(head.binding.older_types.len(), 1, "{:?}", head.binding);
+        let iceberg = sync(&hudi(), target(Iceberg, &table).as_mut(), &Options::default()).await;
+        if is_promoted {
+            let asked =
+                [("iceberg", iceberg.unwrap().metadata_path.unwrap()), ("delta", table.to_str().unwrap().to_owned())];
+            let seen = see(folder.path(), &asked);
+            let rows = json!([r#"{"id": 1, "v": 7}"#]);
+            assert_eq!((&seen[0]["pyiceberg"], &seen[0]["duckdb"]), (&rows, &rows), "{}", seen[0]["error"]);
+            assert_eq!((&seen[1]["delta-rs"], &seen[1]["duckdb"]), (&rows, &rows), "{}", seen[1]["error"]);
+        } else {
+            let found = refused(iceberg);
+            assert!(found[0].0 == "v" && found[0].1.contains("from int to double"), "{found:?}");
+            assert!(!table.join("metadata/v1.metadata.json").exists());
+        }
+    }
+}
+
+#[tokio::test]
 async fn delta_readers_find_columns_of_older_files() {
     let folder = tempfile::tempdir().unwrap();
     let tables = tables(folder.path());

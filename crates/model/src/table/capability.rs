@@ -103,6 +103,24 @@ pub fn unsupported_types(
     found
 }
 
+/// Names the columns that cannot be told from another one: by their dotted path, which is how Iceberg's readers index them,
+/// or, for `any_case`, by their names whatever the case.
+pub fn twins(target: TableFormat, schema: &Schema, any_case: bool) -> Vec<Unsupported> {
+    let (mut seen, mut found) = (std::collections::HashSet::new(), Vec::new());
+    schema.walk(&mut |path, node| {
+        let place = path.join(".");
+        let key = if any_case { path.join("\0").to_lowercase() } else { place.clone() };
+        if !seen.insert(key) && node.field.is_some() {
+            let detail = match any_case {
+                true => "another column has the name, or differs from it in case only; rename one",
+                false => "another column has the name; rename one",
+            };
+            found.push(Unsupported { target, kind: UnsupportedKind::Name, place, detail: detail.to_owned() });
+        }
+    });
+    found
+}
+
 /// Names the columns with an initial default, which formats without that notion would read as null.
 pub fn initial_defaults(target: TableFormat, schema: &Schema) -> Vec<Unsupported> {
     let mut found = Vec::new();

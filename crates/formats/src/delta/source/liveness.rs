@@ -6,7 +6,7 @@
 use super::super::action::{self, VectorDescriptor};
 use super::super::checkpoint;
 use super::super::checkpoint_names::may_name;
-use super::super::log::{LogObject, Segment};
+use super::super::log::Segment;
 use super::super::log_reader::{Block, LogReader};
 use super::super::replay::{Keys, Paths, path};
 use super::{OpenCheckpoint, sidecar_key};
@@ -84,8 +84,7 @@ pub(super) async fn live(
     let sidecars = open.actions.sidecars.iter().map(|s| sidecar_key(&s.path));
     for part in found.parts.iter().cloned().chain(sidecars) {
         if part.ends_with(".json") {
-            let object = LogObject::open(root, &part).await?;
-            let mut blocks = std::pin::pin!(log.blocks(vec![object]));
+            let mut blocks = std::pin::pin!(log.json_part(&part).await?);
             while let Some(block) = blocks.try_next().await? {
                 search.block(&block, &mut removed)?;
             }

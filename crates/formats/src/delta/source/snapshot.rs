@@ -65,8 +65,15 @@ impl SnapshotReader {
 
     /// Decodes log files beside the reading of what follows.
     fn actions(&self, files: Vec<LogObject>) -> impl Stream<Item = Result<Actions>> + Send + use<> {
+        self.decoded(self.log.blocks(files))
+    }
+
+    fn decoded<S: Stream<Item = Result<Block>> + Send>(
+        &self,
+        blocks: S,
+    ) -> impl Stream<Item = Result<Actions>> + Send + use<S> {
         let (decoder, hasher) = (Arc::clone(&self.decoder), self.keys.hasher());
-        let decoded = self.log.blocks(files).map(move |block| {
+        let decoded = blocks.map(move |block| {
             let (decoder, hasher) = (Arc::clone(&decoder), hasher.clone());
             async move {
                 let block = block?;
@@ -78,8 +85,8 @@ impl SnapshotReader {
     }
 
     async fn json_checkpoint(&self, part: &str) -> Result<()> {
-        let part = LogObject::open(&self.root, part).await?;
-        let mut actions = std::pin::pin!(self.actions(vec![part]));
+        let blocks = self.log.json_part(part).await?;
+        let mut actions = std::pin::pin!(self.decoded(blocks));
         while let Some(found) = actions.try_next().await? {
             let adds = found.adds.into_iter().filter(|(key, _)| !self.keys.contains(*key));
             self.send(adds.map(|(_, file)| file).collect()).await?;

@@ -3,11 +3,12 @@
 use super::super::action::Protocol;
 use super::super::checkpoint_write;
 use super::super::log::{self, CommitFile, LogObject};
-use super::super::source::{Definition as Current, DeltaSource, definition_of};
+use super::super::source::{Definition as Current, DeltaSource, Name, definition_of, names};
 use super::super::write::{self, Added, Descriptor};
 use super::body::Body;
 use super::definition::Definition;
-use super::{Base, DeltaTarget};
+use super::known::{Found, Known, one_of};
+use super::{Base, DeltaTarget, requirements};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{
     Commit, Committed, Error, Files, Result, Source, TableRoot, from_properties, record_counts, to_properties,
@@ -15,12 +16,14 @@ use crate::sync::{
 use futures::TryStreamExt;
 use hoglake_model::table::{
     DataFile, FileDelta, FileFormat, FilePath, Operation, RowDeletes, TableFormat, TableState, Unsupported,
-    UnsupportedKind, VectorRef,
+    UnsupportedKind,
 };
 use hoglake_model::{Location, Root};
 use serde_json::json;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+
+/// Property of targets whose log calls all files as hoglake does, so that names need not be looked up.
+const OWN_NAMES: &str = "hoglake.own-names";
 
 /// Property of targets whose files lie elsewhere: the root of the source as their names spell it.
 const SOURCE_ROOT: &str = "hoglake.source-root";
@@ -30,6 +33,10 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
         && base.current.is_none()
     {
         base.current = Some(definition_of(&target.root, &base.segment).await?);
+    }
+    let forbidden = target.base.as_ref().map(|base| target.forbidden(base)).unwrap_or_default();
+    if !forbidden.is_empty() {
+        return Err(Error::Unsupported(forbidden));
     }
     let now_ms = chrono::Utc::now().timestamp_millis();
     let Commit { source, state, operation, files } = commit;
@@ -63,11 +70,15 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
         vector_file: uuid::Uuid::new_v4(),
         counts: Counts::default(),
         unwritable: false,
+        own_names: true,
     };
     let has_vectors =
         current.is_some_and(|c| c.protocol.reader_features.iter().flatten().any(|f| f == "deletionVectors"));
     let done = match fill(target, &mut writing, source, files, has_vectors).await {
-        Ok(()) => finish(target, &mut writing, state).await,
+        Ok(()) => {
+            writing.definition.note_older(&source.older_types());
+            finish(target, &mut writing, state).await
+        }
         Err(e) => Err(e),
     };
     let Err(error) = done else { return done };
@@ -115,11 +126,11 @@ async fn fill(
             if let Some(reason) = writing.definition.restate.take() {
                 return Err(Error::NeedsFull { reason });
             }
-            let live = live_vectors(target, delta, has_vectors, &writing.rebase).await?;
-            writing.apply(source, delta, &live).await
+            let known = writing.look_up(target, delta, has_vectors).await?;
+            writing.apply(source, delta, known).await
         }
         Files::All(mut files) => {
-            let mut known = Known::read(target).await?;
+            let mut known = Known::read(target, writing.rebase.elsewhere(), None).await?;
             let restate = writing.definition.restate.take().is_some();
             while let Some(batch) = files.try_next().await? {
                 writing.compare(source, batch, &mut known, restate).await?;
@@ -163,6 +174,11 @@ impl Rebase {
         })
     }
 
+    /// How paths begin that the log holds of files of the source that lie elsewhere.
+    fn elsewhere(&self) -> Option<String> {
+        self.named_root().map(|root| write::uri(&FilePath::Outside(root.into())))
+    }
+
     /// How the source's root is spelled, where the log names files by it.
     fn named_root(&self) -> Option<String> {
         self.prefix.is_none().then(|| outside(&self.source_root).as_str().to_owned())
@@ -192,76 +208,13 @@ struct Writing {
     counts: Counts,
     /// A partition value cannot be written.
     unwritable: bool,
-}
-
-/// The live files of the table while all files are compared.
-struct Known {
-    hashers: (RandomState, RandomState),
-    files: HashMap<u128, Mark>,
-}
-
-struct Mark {
-    seen: bool,
-    vector: Option<Box<VectorRef>>,
-}
-
-impl Known {
-    async fn read(target: &DeltaTarget) -> Result<Self> {
-        let mut known = Self { hashers: Default::default(), files: HashMap::new() };
-        let Some(base) = &target.base else { return Ok(known) };
-        let source = DeltaSource::of_segment(target.root.clone(), base.segment.clone(), base.listing.clone());
-        let head = source.head().await?;
-        let mut files = source.snapshot(&head).await?.files;
-        while let Some(batch) = files.try_next().await? {
-            for file in batch {
-                let vector = vector_of(&file).map(Box::new);
-                known.files.insert(known.key(&file.path), Mark { seen: false, vector });
-            }
-        }
-        Ok(known)
-    }
-
-    fn key(&self, path: &FilePath) -> u128 {
-        (u128::from(self.hashers.0.hash_one(path)) << 64) | u128::from(self.hashers.1.hash_one(path))
-    }
-}
-
-fn vector_of(file: &DataFile) -> Option<VectorRef> {
-    file.deletes.iter().find_map(|d| if let RowDeletes::Vector(v) = d { Some(v.clone()) } else { None })
+    /// Whether the log calls all files as hoglake does, after the commit.
+    own_names: bool,
 }
 
 /// The rows of a file of the source that are deleted.
 async fn deleted(source: &dyn Source, file: &DataFile) -> Result<DeletionVector> {
     if file.deletes.is_empty() { Ok(DeletionVector::default()) } else { source.deleted_rows(file).await }
-}
-
-/// The vectors that the table has for the files that a change removes or deletes from.
-async fn live_vectors(
-    target: &DeltaTarget,
-    delta: &FileDelta,
-    has_vectors: bool,
-    rebase: &Rebase,
-) -> Result<HashMap<FilePath, VectorRef>> {
-    let mut live = HashMap::new();
-    let Some(base) = target.base.as_ref().filter(|_| has_vectors) else { return Ok(live) };
-    let mut wanted = std::collections::HashSet::new();
-    for path in delta.removed.iter().map(|f| &f.path).chain(delta.redeleted.iter().map(|f| &f.path)) {
-        wanted.insert(rebase.map(path)?);
-    }
-    if wanted.is_empty() {
-        return Ok(live);
-    }
-    let source = DeltaSource::of_segment(target.root.clone(), base.segment.clone(), base.listing.clone());
-    let head = source.head().await?;
-    let mut files = source.snapshot(&head).await?.files;
-    while let Some(batch) = files.try_next().await? {
-        for file in batch.iter().filter(|f| wanted.contains(&f.path)) {
-            if let Some(vector) = vector_of(file) {
-                live.insert(file.path.clone(), vector);
-            }
-        }
-    }
-    Ok(live)
 }
 
 impl Writing {
@@ -284,7 +237,7 @@ impl Writing {
         }
     }
 
-    fn add(&mut self, file: &DataFile, path: &FilePath, record_count: u64, vector: Option<&Descriptor>) -> Result<()> {
+    fn add(&mut self, file: &DataFile, uri: &str, record_count: u64, vector: Option<&Descriptor>) -> Result<()> {
         if file.format != FileFormat::Parquet {
             return Err(Error::Unsupported(vec![Unsupported {
                 target: TableFormat::Delta,
@@ -295,7 +248,7 @@ impl Writing {
         }
         let start = self.body.lines.len();
         let added =
-            Added { file, path, record_count, data_change: self.data_change, modified_ms: self.modified_ms, vector };
+            Added { file, uri, record_count, data_change: self.data_change, modified_ms: self.modified_ms, vector };
         let written = self.definition.files.add(&mut self.body.lines, &mut self.stats, &added);
         written.map_err(|column| {
             self.body.lines.truncate(start);
@@ -314,44 +267,71 @@ impl Writing {
         let path = self.rebase.map(&file.path)?;
         let rows = deleted(source, file).await?;
         let vector = (!rows.is_empty()).then(|| self.vector(&rows));
-        self.add(file, &path, count, vector.as_ref())
+        self.add(file, &write::uri(&path), count, vector.as_ref())
     }
 
-    async fn apply(
-        &mut self,
-        source: &dyn Source,
-        delta: &FileDelta,
-        live: &HashMap<FilePath, VectorRef>,
-    ) -> Result<()> {
+    /// What the log calls the files that a change touches. Where it calls all as hoglake does, only those with vectors have
+    /// to be looked up.
+    async fn look_up(&mut self, target: &DeltaTarget, delta: &FileDelta, has_vectors: bool) -> Result<Option<Known>> {
+        let Some(base) = &target.base else { return Ok(None) };
+        let configuration = base.current.as_ref().and_then(|c| c.metadata.configuration.as_ref());
+        let own = base.is_own && configuration.is_some_and(|c| c.contains_key(OWN_NAMES));
+        let mut wanted = Vec::new();
+        let named = delta.removed.iter().map(|f| &f.path).chain(delta.redeleted.iter().map(|f| &f.path));
+        for path in named.chain(delta.added.iter().filter(|_| !own).map(|f| &f.path)) {
+            wanted.push(self.rebase.map(path)?);
+        }
+        if (own && !has_vectors) || wanted.is_empty() {
+            self.own_names = own;
+            return Ok(None);
+        }
+        let known = Known::read(target, self.rebase.elsewhere(), Some(&wanted)).await?;
+        if known.is_disputed {
+            let reason = "the log of the target calls files by names that readers take for different files".to_owned();
+            return Err(Error::NeedsFull { reason });
+        }
+        self.own_names = !known.is_odd;
+        Ok(Some(known))
+    }
+
+    async fn apply(&mut self, source: &dyn Source, delta: &FileDelta, mut known: Option<Known>) -> Result<()> {
+        let mut find = |path: &FilePath| match &mut known {
+            Some(known) => known.take(path),
+            None => Found::Nothing,
+        };
         for removed in &delta.removed {
             let path = self.rebase.map(&removed.path)?;
-            let vector = live.get(&path).map(Descriptor::of);
-            write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, vector.as_ref());
+            let Found::Live(names) = find(&path) else {
+                self.remove(&Name::own(&path));
+                self.counts.removed += 1;
+                continue;
+            };
+            names.iter().for_each(|name| self.remove(name));
             self.counts.removed += 1;
         }
         let counts = record_counts(source, &delta.added).await?;
         for (file, count) in delta.added.iter().zip(counts) {
-            self.add_with_deletes(source, file, count).await?;
+            let path = self.rebase.map(&file.path)?;
+            match find(&path) {
+                Found::Live(names) => self.keep(source, file, count, (&path, names), true).await?,
+                _ => self.add_with_deletes(source, file, count).await?,
+            }
             self.counts.added += 1;
         }
         let counts = record_counts(source, &delta.redeleted).await?;
         for (file, count) in delta.redeleted.iter().zip(counts) {
             let path = self.rebase.map(&file.path)?;
-            let old = live.get(&path);
-            let rows = deleted(source, file).await?;
-            let same = self.same(old, &rows).await?;
-            let old = old.map(Descriptor::of);
-            if same {
-                // The same logical file again: a commit must not remove what it adds.
-                self.add(file, &path, count, old.as_ref())?;
-                continue;
-            }
-            write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, old.as_ref());
-            let vector = (!rows.is_empty()).then(|| self.vector(&rows));
-            self.add(file, &path, count, vector.as_ref())?;
-            self.counts.redeleted += 1;
+            let names = match find(&path) {
+                Found::Live(names) => names,
+                _ => vec![Name::own(&path)],
+            };
+            self.keep(source, file, count, (&path, names), true).await?;
         }
         Ok(())
+    }
+
+    fn remove(&mut self, name: &Name) {
+        write::remove(&mut self.body.lines, &name.uri, self.now_ms, self.data_change, name.vector.as_deref());
     }
 
     /// Compares a batch of the source's live files with the table's.
@@ -365,63 +345,68 @@ impl Writing {
         let counts = record_counts(source, &batch).await?;
         for (file, count) in batch.into_iter().zip(counts) {
             let path = self.rebase.map(&file.path)?;
-            let key = known.key(&path);
-            let Some(mark) = known.files.get_mut(&key) else {
-                self.add_with_deletes(source, &file, count).await?;
-                self.counts.added += 1;
-                continue;
-            };
-            if std::mem::replace(&mut mark.seen, true) {
-                continue;
+            match known.take(&path) {
+                Found::Seen => {}
+                Found::Live(names) => self.keep(source, &file, count, (&path, names), restate).await?,
+                Found::Nothing => {
+                    self.add_with_deletes(source, &file, count).await?;
+                    self.counts.added += 1;
+                }
             }
-            let old = mark.vector.take();
-            let rows = deleted(source, &file).await?;
-            let same = self.same(old.as_deref(), &rows).await?;
-            if same && !restate {
-                continue;
-            }
-            if same && let Some(old) = &old {
-                self.add(&file, &path, count, Some(&Descriptor::of(old)))?;
-                continue;
-            }
-            if !same {
-                let vector = old.as_deref().map(Descriptor::of);
-                write::remove(&mut self.body.lines, &path, self.now_ms, self.data_change, vector.as_ref());
-                self.counts.redeleted += 1;
-            }
-            let vector = (!rows.is_empty()).then(|| self.vector(&rows));
-            self.add(&file, &path, count, vector.as_ref())?;
         }
         Ok(())
     }
 
+    /// Brings a live file up to date, under the name that it has.
+    async fn keep(
+        &mut self,
+        source: &dyn Source,
+        file: &DataFile,
+        count: u64,
+        (path, names): (&FilePath, Vec<Name>),
+        restate: bool,
+    ) -> Result<()> {
+        let (name, others) = one_of(path, names)?;
+        others.iter().for_each(|other| self.remove(other));
+        self.own_names &= *name.uri == *write::uri(path);
+        let rows = deleted(source, file).await?;
+        let same = self.same(name.vector.as_deref(), &rows).await?;
+        if same {
+            // The same logical file again: a commit must not remove what it adds.
+            return if restate || name.hidden {
+                self.add(file, &name.uri, count, name.vector.as_deref())
+            } else {
+                Ok(())
+            };
+        }
+        self.remove(&name);
+        self.counts.redeleted += 1;
+        let vector = (!rows.is_empty()).then(|| self.vector(&rows));
+        self.add(file, &name.uri, count, vector.as_ref())
+    }
+
     /// Whether a file's vector in the table holds just these rows.
-    async fn same(&self, old: Option<&VectorRef>, rows: &DeletionVector) -> Result<bool> {
+    async fn same(&self, old: Option<&Descriptor>, rows: &DeletionVector) -> Result<bool> {
         Ok(match old {
             None => rows.is_empty(),
-            Some(old) => old.cardinality == Some(rows.cardinality()) && self.read(old).await? == *rows,
+            Some(old) => old.cardinality == rows.cardinality() && self.read(old).await? == *rows,
         })
     }
 
-    async fn read(&self, vector: &VectorRef) -> Result<DeletionVector> {
+    async fn read(&self, vector: &Descriptor) -> Result<DeletionVector> {
         let mut file = DataFile::new(FilePath::Under("deletion vector".into()));
-        file.deletes.push(RowDeletes::Vector(vector.clone()));
+        file.deletes.push(RowDeletes::Vector(vector.locate(&self.root, "the target's log")?));
         DeltaSource::new(self.root.clone()).deleted_rows(&file).await
     }
 
     /// Removes what the source no longer has.
     async fn drop_unseen(&mut self, target: &DeltaTarget, known: &Known) -> Result<()> {
-        let Some(base) = target.base.as_ref().filter(|_| known.files.values().any(|m| !m.seen)) else { return Ok(()) };
-        let source = DeltaSource::of_segment(target.root.clone(), base.segment.clone(), base.listing.clone());
-        let head = source.head().await?;
-        let mut files = source.snapshot(&head).await?.files;
-        while let Some(batch) = files.try_next().await? {
-            for file in batch {
-                if known.files.get(&known.key(&file.path)).is_some_and(|m| !m.seen) {
-                    let vector = vector_of(&file).as_ref().map(Descriptor::of);
-                    write::remove(&mut self.body.lines, &file.path, self.now_ms, self.data_change, vector.as_ref());
-                    self.counts.removed += 1;
-                }
+        let Some(base) = target.base.as_ref().filter(|_| !known.are_all_seen()) else { return Ok(()) };
+        let mut names = std::pin::pin!(names(&target.root, &base.segment));
+        while let Some(batch) = names.try_next().await? {
+            for (_, name) in batch.iter().filter(|(path, _)| known.is_unseen(path)) {
+                self.remove(name);
+                self.counts.removed += 1;
             }
             self.body.spill(&target.root).await?;
         }
@@ -433,6 +418,11 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let old_protocol = current.map(|c| &c.protocol);
     let protocol = writing.definition.protocol(old_protocol);
+    let configuration = writing.definition.metadata.configuration.get_or_insert_default();
+    configuration.remove(OWN_NAMES);
+    if writing.own_names {
+        configuration.insert(OWN_NAMES.to_owned(), Some("true".to_owned()));
+    }
     let metadata = writing.definition.metadata.clone();
     let version = target.base.as_ref().map_or(0, |b| b.version + 1);
     let committed = |version: i64| Committed {
@@ -443,6 +433,12 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
         redeleted: writing.counts.redeleted,
         warnings: writing.definition.warnings.clone(),
     };
+    let Counts { removed, redeleted, .. } = writing.counts;
+    let (place, removes) = (target.root.location().to_string(), removed + redeleted > 0 && writing.data_change);
+    let forbidden = requirements::unsupported_commit(&place, &metadata, removes, redeleted > 0);
+    if !forbidden.is_empty() {
+        return Err(Error::Unsupported(forbidden));
+    }
     let same = current.is_some_and(|c| c.metadata == metadata && c.protocol == protocol);
     let known = current.and_then(|c| from_properties(|k| super::protocol::property(&c.metadata, k)));
     let is_foreign = target.base.as_ref().is_some_and(|b| b.is_foreign);
@@ -485,8 +481,12 @@ fn advance(target: &mut DeltaTarget, commit: CommitFile, protocol: Protocol, met
         listing: log::Listing::default(),
         current: None,
         is_foreign: false,
+        is_own: true,
+        is_followed: true,
     });
     base.is_foreign = false;
+    base.is_followed = true;
+    base.is_own = true;
     base.version = version;
     base.segment.version = version;
     base.segment.commits.push(commit.clone());

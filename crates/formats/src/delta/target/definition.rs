@@ -31,6 +31,8 @@ pub(super) struct Definition {
     pub restate: Option<String>,
     /// What is lost, for the report.
     pub warnings: Vec<String>,
+    /// What the schema's text is made of, with the types that older files have.
+    schema: (Schema, Mapping, Vec<(FieldId, Primitive)>),
 }
 
 impl Definition {
@@ -64,7 +66,17 @@ impl Definition {
                 restate = Some(format!("the column {} is found by its id alone from now on", path.join(".")));
             }
         });
-        let mut warnings = lost(state, mapping);
+        // What the table remembers counts on when the source has forgotten it.
+        let mut older_types = state.binding.older_types.clone();
+        if let Some(current) = current {
+            let (had, _) = schema::parse("the target", &current.metadata.schema_string, Mapping::None)?;
+            let mut known = schema::older_paths(&current.metadata.schema_string);
+            had.walk(&mut |path, node| {
+                known.extend(node.ty.primitive().map(|ty| (path.iter().map(|p| (*p).to_owned()).collect(), ty)));
+            });
+            note_older(&table_schema, &known, &mut older_types);
+        }
+        let mut warnings = lost(state, mapping, &older_types);
         let mut columns = partition_columns(state, &table_schema, &mut warnings);
         if unpartitioned {
             columns.clear();
@@ -94,14 +106,26 @@ impl Definition {
             name: previous.map_or_else(|| state.name.clone(), |m| m.name.clone()),
             description: previous.and_then(|m| m.description.clone()),
             format: Some(Format { provider: "parquet".to_owned() }),
-            schema_string: schema::format(&table_schema, mapping),
+            schema_string: schema::format(&table_schema, mapping, &older_types),
             partition_columns: Some(columns.iter().map(|(name, _)| name.clone()).collect()),
             configuration: Some(configuration),
             created_time: previous.map_or(Some(now_ms), |m| m.created_time),
         };
+        let schema = (table_schema.clone(), mapping, older_types);
         let files = FileWriter::new(&table_schema, columns.into_iter().map(|(_, column)| column).collect());
         let features = features(&state.schema, mapping);
-        Ok(Self { metadata, files, features, restate, warnings })
+        Ok(Self { metadata, files, features, restate, warnings, schema })
+    }
+
+    /// Takes in types that only the files told of, by the names down to the columns.
+    pub fn note_older(&mut self, found: &[(Vec<String>, Primitive)]) {
+        let (schema, mapping, older_types) = &mut self.schema;
+        let known = older_types.len();
+        note_older(schema, found, older_types);
+        if let Some(new) = older_types.get(known..).filter(|new| !new.is_empty()) {
+            self.warnings.extend(widened(schema, new));
+            self.metadata.schema_string = schema::format(schema, *mapping, older_types);
+        }
     }
 
     /// Turns deletion vectors on.
@@ -139,7 +163,16 @@ impl Definition {
         }
         if old.min_writer_version < 7 {
             // What the former version implied stays supported.
-            writer.extend(["appendOnly".to_owned(), "invariants".to_owned()]);
+            let implied = [
+                (2, "appendOnly"),
+                (2, "invariants"),
+                (3, "checkConstraints"),
+                (4, "changeDataFeed"),
+                (4, "generatedColumns"),
+                (6, "identityColumns"),
+            ];
+            let implied = implied.iter().filter(|(version, _)| old.min_writer_version >= *version);
+            writer.extend(implied.map(|(_, feature)| (*feature).to_owned()));
         }
         for feature in &self.features {
             for list in [&mut reader, &mut writer] {
@@ -174,7 +207,7 @@ fn features(schema: &Schema, mapping: Mapping) -> Vec<&'static str> {
 }
 
 /// What the source says of its columns and Delta does not.
-fn lost(state: &TableState, mapping: Mapping) -> Vec<String> {
+fn lost(state: &TableState, mapping: Mapping, older_types: &[(FieldId, Primitive)]) -> Vec<String> {
     let path = |id| state.schema.path(id).map(|path| path.join("."));
     let mut lost = Vec::new();
     let identifiers: Vec<_> = state.schema.identifier_fields.iter().filter_map(|id| path(*id)).collect();
@@ -187,17 +220,49 @@ fn lost(state: &TableState, mapping: Mapping) -> Vec<String> {
              map columns by name all the same (delta-rs and DuckDB do) find null in it"
         ));
     }
-    for (id, then) in &state.binding.older_types {
-        if let (Some(path), Some(now)) = (path(*id), state.schema.primitive(*id))
+    lost.extend(widened(&state.schema, older_types));
+    lost
+}
+
+/// What is said of columns that were widened.
+fn widened(schema: &Schema, older_types: &[(FieldId, Primitive)]) -> Vec<String> {
+    let mut said = Vec::new();
+    for (id, then) in older_types {
+        if let (Some(path), Some(now)) = (schema.path(*id), schema.primitive(*id))
             && schema::type_name(*then) != schema::type_name(now)
         {
-            lost.push(format!(
-                "older files may hold the column {path} as {then} instead of {now}; the table does not declare the \
-                 feature typeWidening, with which not all readers would open it"
+            said.push(format!(
+                "older files may hold the column {} as {then} instead of {now}; the table does not declare the feature \
+                 typeWidening, with which not all readers would open it",
+                path.join(".")
             ));
         }
     }
-    lost
+    said
+}
+
+/// Adds to `older_types` what columns of the schema were, if that has been widened since.
+fn note_older(schema: &Schema, known: &[(Vec<String>, Primitive)], older_types: &mut Vec<(FieldId, Primitive)>) {
+    schema.walk(&mut |path, node| {
+        let Some(now) = node.ty.primitive() else { return };
+        for (_, then) in known.iter().filter(|(known, _)| known.iter().map(String::as_str).eq(path.iter().copied())) {
+            if widens(*then, now) && !older_types.contains(&(node.id, *then)) {
+                older_types.push((node.id, *then));
+            }
+        }
+    });
+}
+
+/// Whether a column of the first type may have become one of the second while its files stayed ("Type Widening").
+fn widens(then: Primitive, now: Primitive) -> bool {
+    use Primitive::{Byte, Date, Decimal, Double, Float, Int, Long, Short, Timestamp};
+    match (then, now) {
+        (then, now) if then == now => false,
+        (Byte, Short | Int | Long | Double | Decimal(_)) | (Short, Int | Long | Double | Decimal(_)) => true,
+        (Int, Long | Double | Decimal(_)) | (Long, Decimal(_)) | (Float, Double) | (Date, Timestamp) => true,
+        (Decimal(then), Decimal(now)) => then.precision <= now.precision,
+        _ => false,
+    }
 }
 
 /// Column mapping by id where names in the files differ from today's, by name where a name is not allowed otherwise.
@@ -304,7 +369,8 @@ pub(super) fn unsupported(state: &TableState) -> Vec<Unsupported> {
         _ => None,
     });
     found.extend(capability::initial_defaults(target, &state.schema));
-    twins(&state.schema.fields, &mut found);
+    // "All column names must be unique regardless of casing."
+    found.extend(capability::twins(target, &state.schema, true));
     if !state.binding.by_id.is_empty() && state.binding.ids_may_be_absent {
         found.push(Unsupported {
             target,
@@ -316,22 +382,4 @@ pub(super) fn unsupported(state: &TableState) -> Vec<Unsupported> {
         });
     }
     found
-}
-
-/// "All column names must be unique regardless of casing."
-fn twins(fields: &[Field], found: &mut Vec<Unsupported>) {
-    let mut seen = HashSet::new();
-    for field in fields {
-        if !seen.insert(field.name.to_lowercase()) {
-            found.push(Unsupported {
-                target: TableFormat::Delta,
-                kind: UnsupportedKind::Name,
-                place: field.name.clone(),
-                detail: "another column differs from it in case only; rename one".to_owned(),
-            });
-        }
-        if let Type::Struct(members) = &field.ty {
-            twins(members, found);
-        }
-    }
 }

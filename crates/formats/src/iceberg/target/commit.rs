@@ -61,7 +61,7 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
         }
         (result, _) => result,
     };
-    let written = match result {
+    let written = match result.and_then(|()| definition.promote(&commit.source.older_types())) {
         Ok(()) => writing.finish(target.current.as_ref(), commit.state, commit.operation, &target.options).await,
         Err(e) => Err(e),
     };

@@ -2,10 +2,11 @@
 
 use super::super::metadata::{TableMetadata, schema_id};
 use super::super::schema;
-use crate::sync::Result;
+use crate::sync::{Error, Result};
 use hoglake_model::FieldId;
 use hoglake_model::table::{
-    Field, FieldIds, PartitionField, PartitionSpec, Primitive, Schema, TableState, Transform, Type,
+    Field, FieldIds, PartitionField, PartitionSpec, Primitive, Schema, TableFormat, TableState, Transform, Type,
+    Unsupported, UnsupportedKind,
 };
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -35,6 +36,23 @@ pub(super) struct Definition {
 }
 
 impl Definition {
+    /// Refuses types of columns in older files that readers do not promote.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] naming the columns.
+    pub fn promote(&self, older_types: &[(Vec<String>, Primitive)]) -> Result<()> {
+        let mut found = Vec::new();
+        self.schema.walk(&mut |path, node| {
+            let Some(now) = node.ty.primitive().map(schema::stored) else { return };
+            for (_, then) in older_types.iter().filter(|(p, _)| p.iter().map(String::as_str).eq(path.iter().copied())) {
+                if !schema::promotes(schema::stored(*then), now) {
+                    found.push(impossible(path.join("."), *then, now));
+                }
+            }
+        });
+        if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
+    }
+
     pub fn new(place: &str, previous: Option<&TableMetadata>, state: &TableState) -> Result<Self> {
         let old = previous.map(|m| m.schema(place, m.current_schema_id)).transpose()?;
         let last = FieldId(previous.map_or(0, |m| m.last_column_id));
@@ -200,4 +218,14 @@ fn new_fields(
         fields.push(PartitionField { source: *source, field_id, name, transform: *transform });
     }
     fields
+}
+
+/// The refusal of a column whose values in older files readers do not find.
+pub(super) fn impossible(column: String, from: Primitive, to: Primitive) -> Unsupported {
+    Unsupported {
+        target: TableFormat::Iceberg,
+        kind: UnsupportedKind::Type,
+        place: column,
+        detail: format!("the column changed from {from} to {to}, which Iceberg has no promotion for"),
+    }
 }
