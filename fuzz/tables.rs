@@ -81,7 +81,7 @@ async fn made() -> Objects {
     let first = [
         r#"{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]}}"#.to_owned(),
         format!(r#"{{"metaData":{{"id":"m","format":{{"provider":"parquet","options":{{}}}},"schemaString":"{schema}","partitionColumns":[],"configuration":{{}}}}}}"#),
-        add("a", ""),
+        add("a.parquet", ""),
     ];
     put(&store, "_delta_log/00000000000000000000.json", &first.join("\n")).await;
     for format in [TableFormat::Iceberg, TableFormat::Hudi] {
@@ -89,7 +89,7 @@ async fn made() -> Objects {
             .await
             .unwrap();
     }
-    put(&store, "_delta_log/00000000000000000001.json", &add("b", "")).await;
+    put(&store, "_delta_log/00000000000000000001.json", &add("b.parquet", "")).await;
     for format in [TableFormat::Iceberg, TableFormat::Hudi] {
         sync(&DeltaSource::new(root(&store)), target(format, root(&store)).as_mut(), &Options::default())
             .await
@@ -107,8 +107,11 @@ async fn made() -> Objects {
         }
     }
     let vector = r#","deletionVector":{"storageType":"i","pathOrInlineDv":"^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L","sizeInBytes":44,"cardinality":6}"#;
-    let third =
-        format!("{}\n{}", r#"{"remove":{"path":"a","deletionTimestamp":1,"dataChange":true}}"#, add("a", vector));
+    let third = format!(
+        "{}\n{}",
+        r#"{"remove":{"path":"a.parquet","deletionTimestamp":1,"dataChange":true}}"#,
+        add("a.parquet", vector)
+    );
     put(&store, "_delta_log/00000000000000000002.json", &third).await;
     sync(&DeltaSource::new(root(&store)), target(TableFormat::Iceberg, root(&store)).as_mut(), &Options::default())
         .await

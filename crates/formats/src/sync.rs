@@ -24,7 +24,7 @@ pub use engine::{Mode, Options, Outcome, Plan, Report, Step, sync};
 pub use error::{Error, Result};
 pub use named::{Named, Progress};
 pub(crate) use parquet_pages::{OpenParquet, ParquetPages, Requests};
-pub use parquet_reader::ParquetObject;
+pub use parquet_reader::{ParquetObject, batch_rows};
 pub(crate) use root::fingerprint;
 pub use root::{Listed, Stage, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;

@@ -60,6 +60,10 @@ pub(super) fn mapping(place: &str, protocol: &Protocol, metadata: &Metadata) -> 
     })
 }
 
+/// Says that a table has, or had, a change data feed: files written by updates and deletes then hold one more column.
+const CHANGE_DATA_FEED: &str = "delta.enableChangeDataFeed";
+const CHANGE_TYPE: &str = "_change_type";
+
 /// The state of a version.
 ///
 /// # Errors
@@ -99,11 +103,17 @@ pub(super) fn state(
         name: metadata.name.clone(),
         root,
         version,
-        schema,
         field_ids,
         specs: vec![spec],
         default_spec: 0,
-        binding: Binding { older_types, partition_columns_absent: true, ..Binding::default() },
+        binding: Binding {
+            without_ids: schema::without_ids(&schema),
+            unlisted: property(metadata, CHANGE_DATA_FEED).map(|_| CHANGE_TYPE.to_owned()).into_iter().collect(),
+            older_types,
+            partition_columns_absent: true,
+            ..Binding::default()
+        },
+        schema,
         warnings: Vec::new(),
         deletes_left_out: false,
     };

@@ -180,6 +180,18 @@ impl Reader<'_> {
     }
 }
 
+/// List elements, map keys and map values that have no id of their own: with column mapping files give ids to the named
+/// fields around them, and to them only where `delta.columnMapping.nested.ids` says so.
+pub(super) fn without_ids(schema: &Schema) -> Vec<FieldId> {
+    let mut found = Vec::new();
+    schema.walk(&mut |_, node| {
+        if node.field.is_none() && node.id.0 >= NESTED_BASE {
+            found.push(node.id);
+        }
+    });
+    found
+}
+
 /// As [`older_types`], by the names down to the column.
 pub(super) fn older_paths(text: &str) -> Vec<(Vec<String>, Primitive)> {
     fn fields(json: &Json, path: &mut Vec<String>, out: &mut Vec<(Vec<String>, Primitive)>) {

@@ -129,8 +129,15 @@ impl Reader<'_> {
         }
         // How many children each open group still waits for.
         let mut open: Vec<i64> = Vec::new();
-        for _ in 0..count {
+        for number in 1..=count {
             let children = self.element().ok_or(CUT)?;
+            // The decoder makes room for as many as are announced.
+            if u64::try_from(children).map_or(true, |children| children > count - number) {
+                return Err(format!(
+                    "a group of its schema announces {children} children, {} elements follow",
+                    count - number
+                ));
+            }
             if children > 0 {
                 open.push(children);
                 if open.len() > MAX_DEPTH {
@@ -231,6 +238,17 @@ mod tests {
         let mut bytes = vec![0x15, 0x02, 0x19, 0xfc];
         bytes.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
         assert!(check(&bytes).unwrap_err().contains("elements"));
+        for children in [5, u64::from(u32::MAX), 3] {
+            let mut bytes = vec![0x15, 0x02, 0x19, 0x2c, 0x48, 1, b'g', 0x15];
+            // Zigzag: the last one is negative.
+            let mut announced = if children == 3 { 3 } else { children << 1 };
+            while announced >= 0x80 {
+                bytes.push(u8::try_from(announced & 0x7f).unwrap() | 0x80);
+                announced >>= 7;
+            }
+            bytes.extend([u8::try_from(announced).unwrap(), 0, 0x15, 2, 0x38, 1, b'x', 0]);
+            assert!(check(&bytes).unwrap_err().contains("children"), "{children}");
+        }
         let whole = nested(3, true);
         for cut in 0..whole.len() {
             assert!(check(&whole[..cut]).is_err(), "{cut}");

@@ -119,6 +119,24 @@ pub(super) fn unsupported(schema: &Schema) -> Vec<Unsupported> {
     found
 }
 
+/// A remark about columns of bytes and shorts, for which Avro has `int` alone. Where files annotate them as narrower, Hudi's
+/// vectorised reader fails in Spark; it does so too on what Hudi's own bulk insert writes.
+pub(super) fn narrow_integers(schema: &Schema) -> Option<String> {
+    let mut narrow = Vec::new();
+    schema.walk(&mut |path, node| {
+        if matches!(node.ty, Type::Primitive(Primitive::Byte | Primitive::Short)) {
+            narrow.push(path.join("."));
+        }
+    });
+    (!narrow.is_empty()).then(|| {
+        format!(
+            "`{}` is of a type narrower than int, which Hudi has not: its vectorised reader in Spark fails on such columns of \
+             files, so that Spark needs spark.sql.parquet.enableVectorizedReader=false",
+            narrow.join("`, `")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

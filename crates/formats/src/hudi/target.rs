@@ -180,7 +180,7 @@ impl HudiTarget {
             added: u64::try_from(plan.added.len()).unwrap_or_default(),
             removed: u64::try_from(plan.removed.len()).unwrap_or_default(),
             redeleted: 0,
-            warnings: Vec::new(),
+            warnings: schema_writer::narrow_integers(&state.schema).into_iter().collect(),
         })
     }
 

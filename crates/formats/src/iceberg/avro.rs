@@ -141,6 +141,8 @@ impl<'a> Decoder<'a> {
             }
             for _ in 0..count {
                 let before = self.bytes.len();
+                // DuckDB makes items nullable.
+                let item = self.branch(item)?;
                 visit(self, item)?;
                 if self.bytes.len() == before && count > 1_000_000 {
                     return Err("a block claims more items than it has bytes".to_owned());

@@ -215,10 +215,17 @@ pub(super) fn promotes(from: Primitive, to: Primitive) -> bool {
 }
 
 /// The default name mapping of a schema ("Name Mapping Serialization"): how readers find the columns of files without
-/// field ids. The stored name comes first, the name of today second.
-pub(super) fn name_mapping(schema: &Schema) -> Json {
-    Json::Array(schema.fields.iter().map(|f| mapped(f.id, &[f.stored_name(), &f.name], &f.ty)).collect())
+/// field ids. The stored name comes first, the name of today second. PyIceberg reads no file with a column that has none:
+/// `unlisted` ones that have a reserved id ("Reserved Field IDs") are named, too.
+pub(super) fn name_mapping(schema: &Schema, unlisted: &[String]) -> Json {
+    let reserved =
+        RESERVED.iter().filter(|(name, _)| unlisted.iter().any(|u| u == name) && schema.column(name).is_none());
+    let reserved = reserved.map(|(name, id)| json!({"field-id": id, "names": [name]}));
+    let columns = schema.fields.iter().map(|f| mapped(f.id, &[f.stored_name(), &f.name], &f.ty));
+    Json::Array(columns.chain(reserved).collect())
 }
+
+const RESERVED: [(&str, i64); 1] = [("_change_type", 2_147_483_543)];
 
 fn mapped(id: FieldId, names: &[&str], ty: &Type) -> Json {
     let mut unique: Vec<&str> = Vec::new();
@@ -259,7 +266,7 @@ mod tests {
         let schema = parse("t", &json).unwrap();
         assert_eq!(schema.fields[1].initial_default, Some(Value::Decimal { unscaled: 150, scale: 2 }));
         assert_eq!(parse("t", &format(&schema, 3)).unwrap(), schema);
-        let mapping = name_mapping(&schema).to_string();
+        let mapping = name_mapping(&schema, &[]).to_string();
         assert!(mapping.contains(r#""names":["element","array"]"#), "{mapping}");
     }
 

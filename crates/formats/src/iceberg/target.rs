@@ -132,7 +132,15 @@ impl Target for IcebergTarget {
         let impossible =
             definition.impossible.into_iter().map(|(column, from, to)| definition::impossible(column, from, to));
         let twins = capability::twins(TableFormat::Iceberg, &state.schema, false);
-        impossible.chain(wrong).chain(twins).collect()
+        let without_ids = state.binding.without_ids.iter().map(|id| Unsupported {
+            target: TableFormat::Iceberg,
+            kind: UnsupportedKind::Feature,
+            place: state.schema.path(*id).map_or_else(|| format!("field {id}"), |path| path.join(".")),
+            detail: "files give field ids to columns, but none to this; readers of Iceberg find all by id there, and show null \
+                     or fail. In Delta, REORG TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION=2)) adds them"
+                .to_owned(),
+        });
+        impossible.chain(wrong).chain(twins).chain(without_ids).collect()
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

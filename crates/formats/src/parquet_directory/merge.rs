@@ -14,6 +14,8 @@ pub(super) struct Merge {
     named_ms: i64,
     /// Whether some file names a column without an id.
     without_ids: bool,
+    /// Names of elements, keys and values without an id in files that give one to columns.
+    partial: BTreeSet<Vec<String>>,
     notes: Notes,
 }
 
@@ -47,6 +49,15 @@ impl Merge {
     pub(super) fn add(&mut self, key: &str, modified_ms: i64, schema: &Schema) -> Result<()> {
         let first = self.files == 0;
         schema.walk(&mut |_, node| self.without_ids |= node.field.is_some() && node.id.0 <= 0);
+        let mut own = false;
+        schema.walk(&mut |_, node| own |= node.field.is_some() && node.id.0 > 0);
+        if own {
+            schema.walk(&mut |path, node| {
+                if node.field.is_none() && node.id.0 <= 0 {
+                    self.partial.insert(path.iter().map(|&name| name.to_owned()).collect());
+                }
+            });
+        }
         self.files += 1;
         if first {
             self.fields.clone_from(&schema.fields);
@@ -85,8 +96,16 @@ impl Merge {
                 older_types.push((id, then));
             }
         }
+        let mut without_ids = Vec::new();
+        schema.walk(&mut |path, node| {
+            if node.field.is_none() && self.partial.iter().any(|p| p.iter().eq(path.iter())) {
+                without_ids.push(node.id);
+            }
+        });
         let binding = Binding {
             by_id: renamed.into_iter().collect(),
+            without_ids,
+            unlisted: Vec::new(),
             ids_may_be_absent: own && self.without_ids,
             older_types,
             partition_columns_absent: true,
@@ -354,6 +373,24 @@ mod tests {
         assert!(merged(&numbered).is_err());
         let types = [schema(&[(-1, "a", Primitive::Int)]), schema(&[(-1, "a", Primitive::String)])];
         assert!(merged(&types).unwrap_err().to_string().contains("`a`"));
+    }
+
+    #[test]
+    fn elements_without_ids_beside_columns_with_them_are_told() {
+        let list = |id: i64, element: i64| {
+            let ty = Type::List(Box::new(Element { id: FieldId(element), required: false, ty: Primitive::Int.into() }));
+            Schema { fields: vec![Field::optional(id, "l", ty)], identifier_fields: Vec::new() }
+        };
+        for (files, told) in [
+            (vec![list(7, -1)], 1),
+            (vec![list(7, 8), list(7, -1)], 1),
+            (vec![list(7, 8), list(-1, -2)], 0),
+            (vec![list(-1, -2)], 0),
+        ] {
+            let merged = merged(&files).unwrap();
+            assert_eq!(merged.binding.without_ids.len(), told, "{files:?}");
+            assert!(merged.binding.without_ids.iter().all(|id| merged.schema.path(*id).unwrap() == ["l", "element"]));
+        }
     }
 
     #[test]

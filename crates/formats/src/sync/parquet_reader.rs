@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
@@ -24,6 +25,20 @@ pub struct ParquetObject {
     pub(super) path: Path,
     /// Its size where known; saves a request in stores that read no suffixes.
     pub(super) size: Option<u64>,
+}
+
+/// What the rows of a batch take together, about.
+const BATCH_BYTES: u64 = 8 << 20;
+
+/// How many rows a batch of some columns should have, at most `most`: fewer where rows are large.
+pub fn batch_rows(metadata: &ParquetMetaData, columns: &ProjectionMask, most: usize) -> usize {
+    let sizes = metadata.row_groups().iter().map(|group| {
+        let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| columns.leaf_included(*leaf));
+        let bytes: u64 = chunks.map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or(0)).sum();
+        bytes / u64::try_from(group.num_rows()).unwrap_or(0).max(1)
+    });
+    let rows = BATCH_BYTES / sizes.max().unwrap_or(0).max(1);
+    usize::try_from(rows).unwrap_or(most).clamp(1, most)
 }
 
 fn external(error: object_store::Error) -> ParquetError {

@@ -71,6 +71,10 @@ pub struct Binding {
     pub by_id: Vec<FieldId>,
     /// Some files may carry no field ids (Iceberg: the table has a name mapping for them).
     pub ids_may_be_absent: bool,
+    /// List elements, map keys and map values to which files give no field id, although they give one to columns.
+    pub without_ids: Vec<FieldId>,
+    /// Columns that files may hold beside those of the schema.
+    pub unlisted: Vec<String>,
     /// Types that columns had before they were widened.
     pub older_types: Vec<(FieldId, Primitive)>,
     /// Identity partition columns are not stored in the files; their values come from the partition tuples alone.

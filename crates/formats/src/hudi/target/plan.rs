@@ -52,6 +52,11 @@ impl HudiTarget {
             return Err(refuse("a colon in a relative path is no path to Hadoop, by which Hudi reads".to_owned()));
         }
         let (partition, name) = relative.rsplit_once('/').unwrap_or(("", relative));
+        if !name.ends_with(".parquet") {
+            return Err(refuse(
+                "its name does not end in .parquet, by which Hudi tells base files from others".to_owned(),
+            ));
+        }
         Ok((partition.to_owned(), name.to_owned()))
     }
 

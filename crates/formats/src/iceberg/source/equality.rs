@@ -6,7 +6,7 @@
 
 use super::Head;
 use crate::deletion_vector::DeletionVector;
-use crate::sync::{Error, Result};
+use crate::sync::{Error, Result, batch_rows};
 use arrow::array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
     StringArray, StructArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampNanosecondArray, UInt64Array,
@@ -271,7 +271,8 @@ impl<'a> Reader<'a> {
         }
         let empty_rows = found.iter().all(Option::is_none).then(|| builder.metadata().file_metadata().num_rows());
         let mask = ProjectionMask::leaves(schema, found.iter().flatten().map(|(index, _)| *index));
-        let stream = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+        let rows = batch_rows(builder.metadata(), &mask, BATCH_ROWS);
+        let stream = builder.with_projection(mask).with_batch_size(rows).build();
         let stream = stream.map_err(|e| Error::parquet(place, &e))?;
         let fields = columns.iter().map(|c| SortField::new(c.ty.clone())).collect();
         Ok(Self {

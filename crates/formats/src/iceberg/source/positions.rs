@@ -1,7 +1,7 @@
 //! Row positions of deletion vectors and position-delete files ("Deletion Vectors", "Position Delete Files").
 
 use crate::deletion_vector::DeletionVector;
-use crate::sync::{Error, Result, TableRoot};
+use crate::sync::{Error, Result, TableRoot, batch_rows};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use futures::TryStreamExt;
@@ -13,6 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Position-delete files kept in memory; one often speaks of many data files that follow each other.
 const KEPT: usize = 16;
+
+/// No store has objects with names as long.
+const MAX_PATH_BYTES: usize = 64 << 10;
+/// Rows of a batch, unless their paths are very long.
+const BATCH_ROWS: usize = 8192;
 
 type Positions = Arc<HashMap<FilePath, DeletionVector>>;
 
@@ -110,7 +115,16 @@ pub(in crate::iceberg) async fn read(
         return Err(bad("a position-delete file needs the columns file_path and pos"));
     };
     let mask = ProjectionMask::leaves(schema, [file, position]);
-    let mut stream = builder.with_projection(mask).build().map_err(damaged)?;
+    // One page may hold them all, and is unpacked at once.
+    let absurd = builder.metadata().row_groups().iter().any(|group| {
+        let bytes = usize::try_from(group.column(file).uncompressed_size()).unwrap_or(0);
+        bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1) > MAX_PATH_BYTES
+    });
+    if absurd {
+        return Err(bad("its paths are longer than any store allows"));
+    }
+    let rows = batch_rows(builder.metadata(), &mask, BATCH_ROWS);
+    let mut stream = builder.with_projection(mask).with_batch_size(rows).build().map_err(damaged)?;
     let mut found: HashMap<String, Vec<u64>> = HashMap::new();
     while let Some(batch) = stream.try_next().await.map_err(damaged)? {
         let files = batch.column_by_name("file_path").and_then(|c| c.as_string_opt::<i32>());
@@ -121,6 +135,9 @@ pub(in crate::iceberg) async fn read(
         for row in 0..batch.num_rows() {
             let position = u64::try_from(positions.value(row)).map_err(|_| bad("a position is negative"))?;
             let file = files.value(row);
+            if file.len() > MAX_PATH_BYTES {
+                return Err(bad("a path is longer than any store allows"));
+            }
             if let Some(positions) = found.get_mut(file) {
                 positions.push(position);
             } else {

@@ -33,6 +33,8 @@ pub(super) struct Definition {
     pub changed: bool,
     /// Columns whose type changed in a way that Iceberg has no promotion for, with both types.
     pub impossible: Vec<(String, Primitive, Primitive)>,
+    /// Columns that files may hold beside those of the schema.
+    pub unlisted: Vec<String>,
 }
 
 impl Definition {
@@ -146,6 +148,7 @@ impl Definition {
             last_partition_id,
             changed,
             impossible,
+            unlisted: state.binding.unlisted.clone(),
         })
     }
 

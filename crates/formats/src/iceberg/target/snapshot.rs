@@ -148,7 +148,7 @@ impl Writing<'_> {
         if self.version >= 3 {
             metadata.next_row_id.get_or_insert(0);
         }
-        let mapping = schema::name_mapping(&d.schema).to_string();
+        let mapping = schema::name_mapping(&d.schema, &d.unlisted).to_string();
         metadata.properties.insert("schema.name-mapping.default".to_owned(), json!(mapping));
         metadata
     }
