@@ -1,12 +1,16 @@
 //! Metadata made to break its reader: `tests/judges/hostile.py` makes the tables. Each is read in a process of its own
 //! with little memory; it must end in a typed error, or in a table, and soon.
 
-use crate::corpus::{live, root, rows};
+use crate::corpus::{case, live, root, rows};
+use crate::deletes::to_iceberg;
 use crate::judges::judge;
+use crate::to_iceberg::copy;
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::hudi::{HudiOptions, HudiSource};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
-use hoglake_formats::sync::{Options, Result, Source, Target, sync};
+use hoglake_formats::parquet_directory::{ParquetDirectoryOptions, ParquetDirectorySource};
+use hoglake_formats::sync::{Mode, Options, Result, Source, Target, sync};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,11 +25,13 @@ async fn read(format: &str, table: &Path) -> Result<()> {
     let source: Box<dyn Source> = match format {
         "DELTA" => Box::new(DeltaSource::new(root(table))),
         "ICEBERG" => Box::new(IcebergSource::new(root(table), IcebergOptions::default())),
+        "PARQUET" => Box::new(ParquetDirectorySource::new(root(table), ParquetDirectoryOptions::default())),
         _ => Box::new(HudiSource::new(root(table), HudiOptions::default())),
     };
     let (_, files) = live(source.as_ref()).await?;
     rows(source.as_ref(), &files).await?;
-    let (iceberg, delta) = (table.join("to-iceberg"), table.join("to-delta"));
+    // Not below a directory of Parquet files, which would find them.
+    let (iceberg, delta) = (table.with_extension("to-iceberg"), table.with_extension("to-delta"));
     let targets: [Box<dyn Target>; 2] = [
         Box::new(IcebergTarget::new(root(&iceberg), IcebergTargetOptions::default())),
         Box::new(DeltaTarget::new(root(&delta), DeltaTargetOptions::default())),
@@ -34,6 +40,41 @@ async fn read(format: &str, table: &Path) -> Result<()> {
         sync(source.as_ref(), target.as_mut(), &Options::default()).await?;
     }
     Ok(())
+}
+
+/// Tables of version 3 whose Puffin vectors have been replaced behind the manifest's back.
+async fn with_hostile_vectors(folder: &Path) -> Vec<Value> {
+    let mut made = Vec::new();
+    let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
+        ("truncated-puffin", |bytes| bytes.truncate(8)),
+        ("puffin-of-absurd-length", |bytes| bytes[4..8].fill(0xff)),
+        // Behind length and magic stands the number of bitmaps; the checksum is made to fit.
+        ("puffin-of-absurd-buckets", |bytes| {
+            bytes[12..20].fill(0x7f);
+            let length = u32::from_be_bytes(bytes[4..8].try_into().unwrap()) as usize;
+            let sum = crc32fast::hash(&bytes[8..8 + length]);
+            bytes[8 + length..12 + length].copy_from_slice(&sum.to_be_bytes());
+        }),
+        ("puffin-of-another-checksum", |bytes| bytes[14] ^= 1),
+    ];
+    for (name, damage) in damages {
+        let table = folder.join(name);
+        copy(&case("delta", "table-with-dv-small").root, &table);
+        to_iceberg(&table, Some(3), Mode::Full).await.unwrap();
+        std::fs::remove_dir_all(table.join("_delta_log")).unwrap();
+        let mut replaced = 0;
+        for entry in std::fs::read_dir(table.join("metadata")).unwrap().map(|e| e.unwrap().path()) {
+            if entry.to_str().unwrap().ends_with(".puffin") {
+                let mut bytes = std::fs::read(&entry).unwrap();
+                damage(&mut bytes);
+                std::fs::write(&entry, bytes).unwrap();
+                replaced += 1;
+            }
+        }
+        assert_eq!(replaced, 1, "{name}");
+        made.push(json!({"name": name, "format": "ICEBERG", "path": table.to_str().unwrap(), "refused": true}));
+    }
+    made
 }
 
 #[test]
@@ -50,9 +91,11 @@ fn hostile_metadata_ends_in_typed_errors_within_bounded_memory() {
     let folder = tempfile::tempdir().unwrap();
     let mut failures = Vec::new();
     let cases = judge("hostile.py", &[folder.path().to_str().unwrap()]);
-    let cases = cases.as_array().unwrap();
-    assert!(cases.len() >= 25);
-    for case in cases {
+    let mut cases = cases.as_array().unwrap().clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    cases.extend(runtime.block_on(with_hostile_vectors(folder.path())));
+    assert!(cases.len() >= 45);
+    for case in &cases {
         let text = |key: &str| case[key].as_str().unwrap();
         let test = "hostile::hostile_metadata_ends_in_typed_errors_within_bounded_memory";
         let begun = Instant::now();

@@ -1,17 +1,15 @@
 //! What must hold for every pair of source and target: crashes between any two writes lose nothing, of two converters
 //! every commit is made once, and requests do not grow with the table.
 
+use crate::origin::Origin;
 use crate::to_iceberg::copy;
 use crate::watched::{Watched, plain, watched};
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::sync::{Error, Options, Plan, Report, Result, Source, TableRoot, Target, sync};
 use hoglake_model::table::TableFormat::{self, Delta, Hudi, Iceberg};
-use parquet::arrow::ArrowWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const PAIRS: [(TableFormat, TableFormat); 6] =
     [(Delta, Iceberg), (Delta, Hudi), (Iceberg, Delta), (Iceberg, Hudi), (Hudi, Delta), (Hudi, Iceberg)];
@@ -26,137 +24,128 @@ fn source(format: TableFormat, root: TableRoot) -> Box<dyn Source> {
 }
 
 fn target(format: TableFormat, root: TableRoot) -> Box<dyn Target> {
+    target_of(format, None, root)
+}
+
+fn target_of(format: TableFormat, format_version: Option<i32>, root: TableRoot) -> Box<dyn Target> {
     match format {
         Delta => Box::new(DeltaTarget::new(root, DeltaTargetOptions { checkpoint_interval: 2, ..Default::default() })),
-        Iceberg => Box::new(IcebergTarget::new(root, IcebergTargetOptions::default())),
+        Iceberg => Box::new(IcebergTarget::new(root, IcebergTargetOptions { format_version, ..Default::default() })),
         _ => Box::new(HudiTarget::new(root)),
     }
 }
 
-/// The live files of a table by name, with what is said of them; nothing when there is no table yet.
-async fn live(format: TableFormat, table: &Path) -> Vec<(String, Option<u64>)> {
+/// Brings an origin into the format, where it has not got that already.
+async fn as_format(origin: &Origin, format: TableFormat) {
+    origin.bring((format != Delta).then(|| target(format, plain(&origin.table)))).await;
+}
+
+/// A live file: its name, what is said of its rows, and which of them are deleted.
+type Live = (String, Option<u64>, Vec<u64>);
+
+/// The live files of a table by name; nothing when there is no table yet.
+async fn live(format: TableFormat, table: &Path) -> Vec<Live> {
     let source = source(format, plain(table));
-    match crate::corpus::live(source.as_ref()).await {
-        Ok((_, files)) => {
-            files.values().map(|f| (f.path.as_str().trim_end_matches(".parquet").to_owned(), f.record_count)).collect()
-        }
-        Err(Error::NotATable { .. }) => Vec::new(),
+    let files = match crate::corpus::live(source.as_ref()).await {
+        Ok((_, files)) => files,
+        Err(Error::NotATable { .. }) => return Vec::new(),
         Err(other) => panic!("{format}: {other}"),
+    };
+    let mut found = Vec::new();
+    for file in files.values() {
+        let name = file.path.as_str().rsplit('/').next().unwrap().trim_end_matches(".parquet");
+        let deleted = source.deleted_rows(file).await.unwrap().iter().collect();
+        found.push((name.to_owned(), file.record_count, deleted));
     }
+    found.sort();
+    found
 }
 
-fn names(files: &[(String, Option<u64>)]) -> String {
-    files.iter().map(|(name, _)| name.as_str()).collect()
+/// What is live as text: `ab/1,2` are two files, the second without two of its rows.
+fn names(files: &[Live]) -> String {
+    let deleted = |rows: &[u64]| rows.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let text =
+        |(name, _, rows): &Live| if rows.is_empty() { name.clone() } else { format!("{name}/{}", deleted(rows)) };
+    files.iter().map(text).collect()
 }
 
-/// A Delta table that is written by hand, with real files of five rows.
-struct Origin {
-    table: PathBuf,
-    version: u64,
+/// A commit of the history, and what the table shows after it.
+type Step = (&'static [&'static str], &'static str);
+
+/// The history of a pair: an append, a removal, an update that rewrites a file, an overwrite, a partition dropped; and
+/// where both sides hold row-level deletes those, an update by them and a file that gets them with others.
+const APPENDED: Step = (&["a", "b"], "ab");
+const PLAIN: [Step; 5] = [
+    (&["c", "-a"], "bc"),
+    (&["-b", "d"], "cd"),
+    (&["-c", "-d", "e", "f", "g"], "efg"),
+    (&["-e", "-g"], "f"),
+    (&["h"], "fh"),
+];
+const DELETING: [Step; 7] = [
+    (&["c", "-a"], "bc"),
+    (&["b/1,3", "c/0"], "b/1,3c/0"),
+    (&["b/1,2,3", "d"], "b/1,2,3c/0d"),
+    (&["-c", "b/4"], "b/4d"),
+    (&["-b", "-d", "e", "f", "g"], "efg"),
+    (&["f/0", "e/1"], "e/1f/0g"),
+    (&["-e", "-g"], "f/0"),
+];
+
+fn history(pair: (TableFormat, TableFormat)) -> &'static [Step] {
+    if pair.0 == Hudi || pair.1 == Hudi { &PLAIN } else { &DELETING }
 }
 
-impl Origin {
-    fn new(table: &Path) -> Self {
-        std::fs::create_dir_all(table.join("_delta_log")).unwrap();
-        let mut origin = Self { table: table.to_owned(), version: 0 };
-        let schema = r#"{\"type\":\"struct\",\"fields\":[{\"name\":\"id\",\"type\":\"long\",\"nullable\":true,\"metadata\":{}}]}"#;
-        origin.commit(&[
-            r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#.to_owned(),
-            format!(r#"{{"metaData":{{"id":"5f0a3b1e-0000-4000-8000-000000000001","format":{{"provider":"parquet","options":{{}}}},"schemaString":"{schema}","partitionColumns":[],"configuration":{{}}}}}}"#),
-        ]);
-        origin
-    }
-
-    fn commit(&mut self, lines: &[String]) {
-        let path = self.table.join(format!("_delta_log/{:020}.json", self.version));
-        std::fs::write(path, lines.join("\n")).unwrap();
-        self.version += 1;
-    }
-
-    /// Names with a minus before them are removed.
-    fn step(&mut self, names: &[&str]) {
-        let line = |name: &&str| match name.strip_prefix('-') {
-            Some(name) => {
-                format!(r#"{{"remove":{{"path":"{name}.parquet","deletionTimestamp":1,"dataChange":true}}}}"#)
-            }
-            None => self.add(name),
-        };
-        let lines: Vec<_> = names.iter().map(line).collect();
-        self.commit(&lines);
-    }
-
-    fn add(&self, name: &str) -> String {
-        let file = self.table.join(format!("{name}.parquet"));
-        if !file.exists() {
-            let ids = Arc::new(Int64Array::from_iter_values(1..=5)) as ArrayRef;
-            let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
-            let mut bytes = Vec::new();
-            let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
-            writer.write(&batch).unwrap();
-            writer.close().unwrap();
-            std::fs::write(&file, bytes).unwrap();
-        }
-        let size = std::fs::metadata(&file).unwrap().len();
-        format!(
-            r#"{{"add":{{"path":"{name}.parquet","partitionValues":{{}},"size":{size},"modificationTime":1,"dataChange":true,"stats":"{{\"numRecords\":5,\"minValues\":{{\"id\":1}},\"maxValues\":{{\"id\":5}},\"nullCount\":{{\"id\":0}}}}"}}}}"#
-        )
-    }
-
-    /// Brings the table as it is now into another format, one commit for each of its own.
-    async fn as_format(&self, format: TableFormat) {
-        if format != Delta {
-            let source = DeltaSource::new(plain(&self.table));
-            let mut target = target(format, plain(&self.table));
-            sync(&source, target.as_mut(), &Options::default()).await.unwrap();
-        }
-    }
-
-    /// The table in one format alone, as it is now.
-    fn save(&self, to: &Path, format: TableFormat) {
-        copy(&self.table, to);
-        if format != Delta {
-            std::fs::remove_dir_all(to.join("_delta_log")).unwrap();
-        }
-    }
-}
-
-/// What the table shows after each of its commits.
-const HISTORY: [&str; 4] = ["ab", "bc", "bcd", "ce"];
-
-/// A table of `format` as it was early in its history, and as it is later.
-async fn early_and_late(folder: &Path, format: TableFormat) -> (PathBuf, PathBuf) {
+/// A table of the pair's source format as it was early in its history, and as it is later.
+async fn early_and_late(
+    folder: &Path,
+    pair: (TableFormat, TableFormat),
+    format_version: Option<i32>,
+) -> (PathBuf, PathBuf) {
     let mut origin = Origin::new(&folder.join("origin"));
-    origin.step(&["a", "b"]);
-    origin.as_format(format).await;
+    let follow = async |origin: &Origin| {
+        let target = || target_of(pair.0, format_version, plain(&origin.table));
+        origin.bring((pair.0 != Delta).then(target)).await;
+    };
+    origin.step(APPENDED.0);
+    follow(&origin).await;
     let (early, late) = (folder.join("early"), folder.join("late"));
-    origin.save(&early, format);
-    origin.step(&["c", "-a"]);
-    origin.step(&["d"]);
-    origin.step(&["e", "-b", "-d"]);
-    origin.as_format(format).await;
-    origin.save(&late, format);
+    origin.save(&early, pair.0);
+    for (step, _) in history(pair) {
+        origin.step(step);
+    }
+    follow(&origin).await;
+    origin.save(&late, pair.0);
     (early, late)
 }
 
 async fn run(pair: (TableFormat, TableFormat), root: TableRoot) -> Result<Report> {
+    run_as(pair, None, root).await
+}
+
+async fn run_as(pair: (TableFormat, TableFormat), format_version: Option<i32>, root: TableRoot) -> Result<Report> {
     let source = source(pair.0, root.clone());
-    sync(source.as_ref(), target(pair.1, root).as_mut(), &Options::default()).await
+    sync(source.as_ref(), target_of(pair.1, format_version, root).as_mut(), &Options::default()).await
 }
 
 #[tokio::test]
 async fn a_crash_between_any_two_writes_loses_nothing() {
-    for pair in PAIRS {
+    // Position deletes in files of their own and vectors in Puffin files, on either side.
+    let vectors = [(Delta, Iceberg), (Iceberg, Delta)].map(|pair| (pair, Some(3)));
+    for (pair, version) in PAIRS.into_iter().map(|pair| (pair, None)).chain(vectors) {
         let (from, to) = pair;
         let folder = tempfile::tempdir().unwrap();
-        let (early, late) = early_and_late(folder.path(), from).await;
+        let (early, late) = early_and_late(folder.path(), pair, version).await;
+        let (steps, last) = (history(pair), history(pair).last().unwrap().1);
         let whole = folder.path().join("whole");
         copy(&early, &whole);
-        run(pair, plain(&whole)).await.unwrap();
+        run_as(pair, version, plain(&whole)).await.unwrap();
         let created = live(to, &whole).await;
         copy(&late, &whole);
-        assert_eq!(run(pair, plain(&whole)).await.unwrap().steps.len(), 3, "{from} to {to}");
+        let report = run_as(pair, version, plain(&whole)).await.unwrap();
+        assert_eq!(report.steps.len(), steps.len(), "{from} to {to}");
         let followed = live(to, &whole).await;
-        assert_eq!((names(&created), names(&followed)), ("ab".to_owned(), "ce".to_owned()), "{from} to {to}");
+        assert_eq!((names(&created).as_str(), names(&followed).as_str()), (APPENDED.1, last), "{from} to {to}");
 
         for follows in [false, true] {
             let mut came_through = None;
@@ -164,18 +153,22 @@ async fn a_crash_between_any_two_writes_loses_nothing() {
                 let table = folder.path().join(format!("crash-{follows}-{writes}"));
                 copy(&early, &table);
                 if follows {
-                    run(pair, plain(&table)).await.unwrap();
+                    run_as(pair, version, plain(&table)).await.unwrap();
                     copy(&late, &table);
                 }
-                let outcome = run(pair, watched(&Watched::new(writes), &table)).await;
+                let outcome = run_as(pair, version, watched(&Watched::new(writes), &table)).await;
                 // Readers see a commit or none, never a half.
                 let between = names(&live(to, &table).await);
-                let possible = if follows { &HISTORY[..] } else { &["", "ab"] };
-                let place = format!("{from} to {to}, {writes} writes, follows: {follows}");
+                let mut possible = vec![APPENDED.1];
+                match follows {
+                    true => possible.extend(steps.iter().map(|(_, shown)| *shown)),
+                    false => possible.push(""),
+                }
+                let place = format!("{from} to {to}, {version:?}, {writes} writes, follows: {follows}");
                 assert!(possible.contains(&between.as_str()), "{place}: {between}");
-                run(pair, plain(&table)).await.unwrap_or_else(|e| panic!("{place}: {e}"));
+                run_as(pair, version, plain(&table)).await.unwrap_or_else(|e| panic!("{place}: {e}"));
                 assert_eq!(&live(to, &table).await, if follows { &followed } else { &created }, "{place}");
-                assert_eq!(run(pair, plain(&table)).await.unwrap().plan, Plan::NoChange, "{place}");
+                assert_eq!(run_as(pair, version, plain(&table)).await.unwrap().plan, Plan::NoChange, "{place}");
                 std::fs::remove_dir_all(&table).unwrap();
                 // The last writes are hints, whose failure is none.
                 if outcome.is_ok() {
@@ -184,7 +177,10 @@ async fn a_crash_between_any_two_writes_loses_nothing() {
                 }
             }
             let writes = came_through.unwrap_or_else(|| panic!("{from} to {to} never came through"));
-            assert!(writes >= if follows { 3 } else { 1 }, "{from} to {to}: {writes} writes cannot be enough");
+            assert!(
+                writes >= if follows { steps.len() } else { 1 },
+                "{from} to {to}: {writes} writes cannot be enough"
+            );
         }
     }
 }
@@ -194,7 +190,7 @@ async fn of_two_converters_one_wins_and_the_other_plans_again() {
     for pair in PAIRS {
         let (from, to) = pair;
         let folder = tempfile::tempdir().unwrap();
-        let (early, late) = early_and_late(folder.path(), from).await;
+        let (early, late) = early_and_late(folder.path(), pair, None).await;
         for round in 0..5 {
             let table = folder.path().join(format!("raced-{round}"));
             copy(&early, &table);
@@ -205,8 +201,8 @@ async fn of_two_converters_one_wins_and_the_other_plans_again() {
             copy(&late, &table);
             let (one, two) = tokio::join!(run(pair, plain(&table)), run(pair, plain(&table)));
             let made = one.unwrap().steps.len() + two.unwrap().steps.len();
-            assert_eq!(made, 3, "{from} to {to}: every commit is made exactly once");
-            assert_eq!(names(&live(to, &table).await), "ce", "{from} to {to}");
+            assert_eq!(made, history(pair).len(), "{from} to {to}: every commit is made exactly once");
+            assert_eq!(names(&live(to, &table).await), history(pair).last().unwrap().1, "{from} to {to}");
         }
     }
 }
@@ -215,23 +211,27 @@ async fn of_two_converters_one_wins_and_the_other_plans_again() {
 async fn requests_do_not_grow_with_the_table() {
     for pair in PAIRS {
         let (from, to) = pair;
-        let mut incremental = Vec::new();
+        let (mut incremental, mut idle) = (Vec::new(), Vec::new());
         for files in [10, 500] {
             let folder = tempfile::tempdir().unwrap();
             let table = folder.path().join("table");
             let mut origin = Origin::new(&table);
             let all: Vec<_> = (0..files).map(|n| format!("f{n:04}")).collect();
             origin.step(&all.iter().map(String::as_str).collect::<Vec<_>>());
-            origin.as_format(from).await;
+            as_format(&origin, from).await;
             if to == Delta {
                 std::fs::rename(table.join("_delta_log"), folder.path().join("log")).unwrap();
             }
             run(pair, plain(&table)).await.unwrap();
 
-            let store = Watched::new(usize::MAX);
-            target(to, watched(&store, &table)).load().await.unwrap();
-            let idle = store.taken();
-            assert!(idle <= 3, "{from} to {to}: {idle} requests for a target that is up to date");
+            // Nothing to do: what the target is asked, and what the source is.
+            let (store, of_source) = (Watched::new(usize::MAX), Watched::new(usize::MAX));
+            let source = source(from, watched(&of_source, &table));
+            let report = sync(source.as_ref(), target(to, watched(&store, &table)).as_mut(), &Options::default()).await;
+            assert_eq!(report.unwrap().plan, Plan::NoChange, "{from} to {to}");
+            let (asked, read) = (store.taken(), of_source.taken());
+            assert!(asked <= 3, "{from} to {to}: {asked} requests for a target that is up to date");
+            idle.push((asked, read));
 
             let target_log = folder.path().join("target");
             if to == Delta {
@@ -239,7 +239,7 @@ async fn requests_do_not_grow_with_the_table() {
                 std::fs::rename(folder.path().join("log"), table.join("_delta_log")).unwrap();
             }
             origin.step(&["new", "-f0003"]);
-            origin.as_format(from).await;
+            as_format(&origin, from).await;
             if to == Delta {
                 std::fs::remove_dir_all(table.join("_delta_log")).unwrap();
                 std::fs::rename(&target_log, table.join("_delta_log")).unwrap();
@@ -250,6 +250,13 @@ async fn requests_do_not_grow_with_the_table() {
             incremental.push(store.taken());
         }
         assert_eq!(incremental[0], incremental[1], "{from} to {to}");
+        assert_eq!(idle[0], idle[1], "{from} to {to}: nothing to do costs the same for any table");
+        let most = match from {
+            Delta => 4,
+            Iceberg => 3,
+            _ => 3,
+        };
+        assert!(idle[0].1 <= most, "{from} to {to}: {} requests to see that the source has not changed", idle[0].1);
         assert!(incremental[0] <= 32, "{from} to {to}: {incremental:?}");
     }
 }
@@ -261,7 +268,7 @@ async fn requests_grow_with_the_commits_only() {
         let folder = tempfile::tempdir().unwrap();
         let mut origin = Origin::new(&folder.path().join("origin"));
         origin.step(&["a"]);
-        origin.as_format(from).await;
+        as_format(&origin, from).await;
         let table = folder.path().join("table");
         origin.save(&table, from);
         run(pair, plain(&table)).await.unwrap();
@@ -271,7 +278,7 @@ async fn requests_grow_with_the_commits_only() {
             for n in 0..commits {
                 origin.step(&[&format!("f{}-{n}", totals.len())]);
             }
-            origin.as_format(from).await;
+            as_format(&origin, from).await;
             let fresh = folder.path().join(format!("fresh-{}", totals.len()));
             origin.save(&fresh, from);
             copy(&fresh, &table);

@@ -39,13 +39,17 @@ async fn follow(table: &Path) -> Option<Result<Report>> {
 }
 
 /// Tables that one of the readers cannot compare, with the reason.
-const EXCEPTIONS: [(&str, &str); 7] = [
+const EXCEPTIONS: [(&str, &str); 11] = [
     ("duckdbice-equality_delete_cross_partition", "its snapshot ids are larger than a long"),
+    ("duckdbice-hive_partitioned_table", "its manifest names other file sizes than the files have"),
+    ("duckdbice-large_partitioned_table", "its manifest names other file sizes than the files have"),
     ("duckdbice-partition_binary", "its manifest names other file sizes than the files have"),
+    ("duckdbice-partition_decimal_bigint", "its manifest names other file sizes than the files have"),
     ("duckdbice-partition_double", "its manifest names other file sizes than the files have"),
     ("duckdbice-partition_fixed_length_binary", "its manifest names other file sizes than the files have"),
     ("duckdbice-partition_timestamptz", "its manifest names other file sizes than the files have"),
     ("impala-iceberg_column_case_sensitivity_issue", "its files spell the columns in another case, without ids"),
+    ("impala-iceberg_multiple_storage_locations", "its files lie in other folders of the machine that wrote it"),
     ("impala-iceberg_v3_trino_variant", "DuckDB does not read variant from Delta"),
 ];
 

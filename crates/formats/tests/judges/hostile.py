@@ -8,6 +8,7 @@ import json
 import shutil
 import struct
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -324,6 +325,212 @@ def hfile_of_lies(path):
     body = b"DATABLK*" + struct.pack(">IIQ", 2**31 - 1, 2**31 - 1, 2**62) + bytes(64)
     trailer = b'TRABLK"$' + b"\xff" * 120 + struct.pack(">I", 3)
     (table / "files" / "files-0000-0_0-0-0_00000000000000010.hfile").write_bytes(body + trailer.ljust(4096, b"\xff"))
+
+
+def real_hudi(path):
+    """A copy of a table that Hudi wrote, with the files of its metadata table."""
+    for archive in sorted((Path(__file__).parents[1] / "data" / "corpus" / "hudi").glob("*/table.zip")):
+        with zipfile.ZipFile(archive) as packed:
+            if any(name.endswith(".hfile") for name in packed.namelist()):
+                packed.extractall(path.parent / f"{path.name}-unpacked")
+                shutil.move(path.parent / f"{path.name}-unpacked" / "table", path)
+                break
+    found = sorted((path / ".hoodie" / "metadata" / "files").glob("*.hfile"))
+    assert found
+    return found
+
+
+@case("HUDI")
+def blocks_of_an_hfile_that_claim_too_much(path):
+    for file in real_hudi(path):
+        data = bytearray(file.read_bytes())
+        at = data.find(b"DATABLK*")
+        assert at >= 0
+        data[at + 12 : at + 16] = struct.pack(">I", 2**31 - 1)
+        file.write_bytes(data)
+
+
+@case("HUDI")
+def trailer_of_an_hfile_that_points_nowhere(path):
+    for file in real_hudi(path):
+        data = bytearray(file.read_bytes())
+        # Behind the mark and the length of the trailer's message.
+        at = data.rfind(b'TRABLK"$') + 10
+        assert at > 10
+        data[at : at + 60] = b"\xff" * 60
+        file.write_bytes(data)
+
+
+@case("HUDI")
+def truncated_hfile(path):
+    for file in real_hudi(path):
+        file.write_bytes(file.read_bytes()[:-500])
+
+
+# --- Parquet, as a source and below other formats --------------------------------------------------------------------
+
+
+LIES = b"PAR1" + b"\x15\x02\x19\xfc\xff\xff\xff\x0f" + struct.pack("<I", 8) + b"PAR1"
+
+
+def varint(n):
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes(out) + bytes([n])
+
+
+def footer(elements, rows=1, groups=b"\x0c"):
+    """A Parquet file that is a footer alone, in Thrift's compact protocol."""
+    body = b"\x15\x02" + b"\x19\xfc" + varint(len(elements)) + b"".join(elements)
+    body += b"\x16" + varint(rows << 1) + b"\x19" + groups + b"\x00"
+    return b"PAR1" + body + struct.pack("<I", len(body)) + b"PAR1"
+
+
+GROUP = b"\x35\x02\x18\x01a\x15\x02\x00"
+LEAF = b"\x15\x04\x25\x02\x18\x01a\x00"
+ROOT = b"\x48\x01r\x15\x02\x00"
+
+
+@case("PARQUET")
+def footer_of_lies(path):
+    path.mkdir()
+    (path / "a.parquet").write_bytes(LIES)
+
+
+@case("PARQUET")
+def deep_footer(path):
+    path.mkdir()
+    (path / "a.parquet").write_bytes(footer([ROOT, *[GROUP] * 5000, LEAF]))
+
+
+@case("PARQUET")
+def footer_longer_than_its_file(path):
+    path.mkdir()
+    (path / "a.parquet").write_bytes(b"PAR1" + bytes(64) + struct.pack("<I", 2**32 - 1) + b"PAR1")
+
+
+@case("PARQUET")
+def footer_whose_columns_claim_children_without_end(path):
+    path.mkdir()
+    (path / "a.parquet").write_bytes(footer([b"\x48\x01r\x15" + varint((2**31 - 1) << 1) + b"\x00", LEAF]))
+
+
+@case("PARQUET", refused=False)
+def footer_of_absurd_rows(path):
+    path.mkdir()
+    for name in "abc":
+        (path / f"{name}.parquet").write_bytes(footer([ROOT, LEAF], rows=2**63 - 1))
+
+
+@case("PARQUET")
+def footer_of_absurd_row_groups(path):
+    path.mkdir()
+    (path / "a.parquet").write_bytes(footer([ROOT, LEAF], groups=b"\xfc" + varint(2**31 - 1)))
+
+
+@case("PARQUET", refused=False)
+def ten_thousand_columns_of_parquet(path):
+    path.mkdir()
+    pq.write_table(pa.table({f"c{i}": pa.array([1, None]) for i in range(10_000)}), path / "a.parquet")
+
+
+@case("PARQUET", refused=False)
+def deep_folders(path):
+    deep = path.joinpath(*["k=1"] * 300)
+    deep.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), deep / "a.parquet")
+
+
+@case("DELTA")
+def footer_of_lies_below_delta(path):
+    # Without statistics the footer is asked for the number of rows.
+    delta(path, lines=[add("a.parquet")])
+    (path / "a.parquet").write_bytes(LIES)
+
+
+@case("DELTA")
+def deep_footer_below_delta(path):
+    delta(path, lines=[add("a.parquet", size=100_000)])
+    (path / "a.parquet").write_bytes(footer([ROOT, *[GROUP] * 5000, LEAF]))
+
+
+# --- delete files -----------------------------------------------------------------------------------------------------
+
+
+@case("DELTA")
+def vector_of_absurd_buckets(path):
+    path.mkdir()
+    vector = b"\xd1\xd3\x39\x64" + struct.pack("<Q", 2**60) + struct.pack("<I", 0) + b"\xff" * 40
+    framed = struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
+    (path / "v.bin").write_bytes(b"\x01" + framed)
+    descriptor = {"storageType": "p", "pathOrInlineDv": f"file://{path}/v.bin", "offset": 1, "sizeInBytes": len(vector), "cardinality": 5}
+    delta(path, lines=[add("a", stats='{"numRecords":5}', deletionVector=descriptor)])
+
+
+@case("DELTA")
+def truncated_vector(path):
+    path.mkdir()
+    (path / "v.bin").write_bytes(b"\x01" + struct.pack(">I", 400) + b"\xd1\xd3\x39\x64" + bytes(20))
+    descriptor = {"storageType": "p", "pathOrInlineDv": f"file://{path}/v.bin", "offset": 1, "sizeInBytes": 400, "cardinality": 5}
+    delta(path, lines=[add("a", stats='{"numRecords":5}', deletionVector=descriptor)])
+
+
+class Replaced(Table):
+    """Has something else where its position deletes should be."""
+    instead = None
+
+    def entry(self, path, content, rows, partition, fields=None, bounds=None):
+        if content == DataFileContent.POSITION_DELETES:
+            self.instead(path)
+            rows = 1
+        return super().entry(path, content, rows, partition, fields, bounds)
+
+
+def with_positions(path, instead):
+    table = Replaced(path.parent, path.name, BASIC, [NONE])
+    table.instead = instead
+    table.commit([(0, (), [row(1, "a", 1.0), row(2, "b", 2.0)])])
+    table.commit(positions=[(0, [0])])
+    return table
+
+
+def positions_of(paths, positions):
+    ids = [{"PARQUET:field_id": "2147483546"}, {"PARQUET:field_id": "2147483545"}]
+    schema = pa.schema([pa.field("file_path", pa.string(), False, ids[0]), pa.field("pos", pa.int64(), False, ids[1])])
+    return pa.table([pa.array(paths), pa.array(positions)], schema=schema)
+
+
+@case("ICEBERG")
+def position_deletes_of_lies(path):
+    with_positions(path, lambda file: file.write_bytes(LIES))
+
+
+@case("ICEBERG")
+def position_deletes_that_are_truncated(path):
+    with_positions(path, lambda file: file.write_bytes(file.read_bytes()[:-30]))
+
+
+@case("ICEBERG", refused=False)
+def bomb_of_position_deletes(path):
+    def instead(file):
+        table = positions_of(["x" * (64 << 20)] * 30, list(range(30)))
+        pq.write_table(table, file, compression="zstd", use_dictionary=False)
+    with_positions(path, instead)
+
+
+@case("ICEBERG", refused=False)
+def absurd_positions(path):
+    def instead(file):
+        own = pq.read_table(file)["file_path"][0].as_py()
+        pq.write_table(positions_of([own] * 3, [-5, 2**31, 2**63 - 1]), file)
+    with_positions(path, instead)
+
+
+@case("ICEBERG")
+def position_deletes_of_other_columns(path):
+    with_positions(path, lambda file: pq.write_table(pa.table({"file_path": [1], "pos": ["a"]}), file))
 
 
 if __name__ == "__main__":

@@ -93,6 +93,15 @@ def procedures(spark, checks, label, folder):
         checks.attempt(f"{label}: {check.__name__}", check)
 
 
+def give_key(folder):
+    """A record key, as tables get it whose source has one; folders of Parquet files have none."""
+    properties = folder / ".hoodie" / "hoodie.properties"
+    if "recordkey" not in properties.read_text():
+        with open(properties, "a") as file:
+            file.write("hoodie.table.recordkey.fields=id\n")
+        (folder / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
+
+
 def hudi_cleans(spark, checks, label, folder, partitioned):
     """Hudi's cleaner takes no file that the table still shows, and hoglake goes on."""
     before = rows(load(spark, folder))
@@ -118,9 +127,7 @@ def hudi_writes(spark, checks, label, folder, partitioned):
 
     Hudi inserts only into tables with a record key, which folders of Parquet files have not; sources with a key get it.
     """
-    with open(folder / ".hoodie" / "hoodie.properties", "a") as properties:
-        properties.write("hoodie.table.recordkey.fields=id\n")
-    (folder / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
+    give_key(folder)
     options = {
         "hoodie.table.name": label,
         "hoodie.datasource.write.operation": "insert",
