@@ -26,7 +26,7 @@ pub struct ExpiryLimits {
     pub page: i64,
     /// How long purging may go on.
     pub budget: Duration,
-    /// Whether to rest after each page for as long as it took, for the sake of whoever commits meanwhile.
+    /// Whether to make way for whoever commits meanwhile ([`Pace`](crate::pace::Pace)).
     pub rests: bool,
 }
 

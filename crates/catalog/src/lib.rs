@@ -28,6 +28,7 @@ pub mod lock;
 pub mod migrations;
 pub mod namespaces;
 pub mod options;
+pub mod pace;
 pub mod partition_totals;
 pub mod probe;
 pub mod publications;

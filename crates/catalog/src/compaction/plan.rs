@@ -140,7 +140,7 @@ impl Catalog {
         let policy = Policy { target_bytes: self.options().compaction_target_bytes, min_input_files };
         let begin = "begin isolation level repeatable read read only";
         let mut transaction = self.background_pool().begin_with(begin).await?;
-        let head: i64 = sqlx::query_scalar("select head_snapshot from catalog where catalog_id = $1")
+        let head: i64 = sqlx::query_scalar(include_str!("../../sql/catalog/head.sql"))
             .bind(catalog.0)
             .fetch_one(&mut *transaction)
             .await?;

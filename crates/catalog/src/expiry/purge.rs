@@ -2,6 +2,7 @@
 
 use super::ExpiryLimits;
 use crate::fault;
+use crate::pace::Pace;
 use crate::{Catalog, Result};
 use hoglake_model::{CatalogId, SnapshotId};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -51,144 +52,150 @@ impl Catalog {
             }
         }
         let mut connection = self.background_pool().acquire().await?;
-        let outcome = purge_all(&mut connection, catalog, floor, limits, end, &mut purged).await;
-        if outcome.is_err() {
-            connection.close_on_drop();
-        }
-        outcome?;
-        if purged.data_files + purged.delete_files >= ANALYZE_AFTER {
-            let analyzed = sqlx::query_scalar(include_str!("../../sql/removal/analyzed.sql"));
-            let believed: i64 = analyzed.fetch_one(self.background_pool()).await?;
-            if believed < ANALYZE_AFTER {
-                sqlx::raw_sql("analyze file_removal").execute(self.background_pool()).await?;
+        let pace = Pace::new(catalog, limits.rests);
+        let mut purge =
+            Purge { connection: &mut connection, catalog, floor, limits, end, pace, purged, planner_knows: false };
+        match purge.all().await {
+            Ok(finished) => {
+                purge.purged.unfinished = !finished;
+                Ok(purge.purged)
+            }
+            Err(error) => {
+                connection.close_on_drop();
+                Err(error)
             }
         }
-        Ok(purged)
     }
 }
 
-/// Removals queued in one go from which on the planner is told at once, unless it knows of as many. Every commit probes
-/// the queue by a plan that is kept until the statistics change; one made while the queue was empty may read all of it.
+/// Removals queued from which on the planner is told of them, unless it knows of as many. Every commit probes the queue,
+/// and cleanup claims from it, by plans that are kept until the statistics change; those made while the queue was empty
+/// read all of it.
 const ANALYZE_AFTER: i64 = 5_000;
 
-async fn purge_all(
-    connection: &mut PgConnection,
+/// Rows of a page of a sweep that makes way for commits.
+const GENTLE_PAGE: i64 = 1_000;
+/// The same while somebody commits: a few milliseconds.
+const BUSY_PAGE: i64 = 100;
+
+/// A purge under way.
+struct Purge<'a> {
+    connection: &'a mut PgConnection,
     catalog: CatalogId,
     floor: SnapshotId,
     limits: ExpiryLimits,
     end: Instant,
-    purged: &mut Purged,
-) -> Result<()> {
-    for statement in [VECTORS, FILES] {
-        loop {
-            let page = run_page(connection, catalog, statement, floor, None, limits).await?;
-            fault::point("expiry.files_purged");
-            if statement == VECTORS {
-                purged.delete_files += page.queued;
-            } else {
-                purged.data_files += page.queued;
-                purged.delete_files += page.vectors_queued;
-            }
-            if page.rows < limits.page {
-                break;
-            }
-            if Instant::now() >= end {
-                purged.unfinished = true;
-                return Ok(());
-            }
-        }
-    }
-    if !purge_dropped_tables(connection, catalog, floor, limits, end, purged).await? {
-        purged.unfinished = true;
-        return Ok(());
-    }
-    for statement in [SNAPSHOTS, KEYS] {
-        loop {
-            let page = run_page(connection, catalog, statement, floor, None, limits).await?;
-            fault::point("expiry.snapshots_purged");
-            if page.rows < limits.page {
-                break;
-            }
-            if Instant::now() >= end {
-                purged.unfinished = true;
-                return Ok(());
-            }
-        }
-    }
-    let versions = include_str!("../../sql/expiry/purge_versions.sql");
-    let _: Page = sqlx::query_as(versions).bind(catalog.0).bind(floor.0).fetch_one(connection).await?;
-    fault::point("expiry.versions_purged");
-    Ok(())
+    pace: Pace,
+    purged: Purged,
+    planner_knows: bool,
 }
 
-/// False when the budget ran out.
-async fn purge_dropped_tables(
-    connection: &mut PgConnection,
-    catalog: CatalogId,
-    floor: SnapshotId,
-    limits: ExpiryLimits,
-    end: Instant,
-    purged: &mut Purged,
-) -> Result<bool> {
-    loop {
-        let tables: Vec<i64> = sqlx::query_scalar(include_str!("../../sql/expiry/dropped_tables.sql"))
-            .bind(catalog.0)
-            .bind(floor.0)
-            .bind(100_i64)
-            .fetch_all(&mut *connection)
-            .await?;
-        if tables.is_empty() {
-            return Ok(true);
+impl Purge<'_> {
+    /// Purges until nothing is left (true) or the budget has run out.
+    async fn all(&mut self) -> Result<bool> {
+        for statement in [VECTORS, FILES] {
+            if !self.pages(statement, None, "expiry.files_purged").await? {
+                return Ok(false);
+            }
         }
-        for table in tables {
-            loop {
-                let page = run_page(connection, catalog, FILES, floor, Some(table), limits).await?;
-                fault::point("expiry.dropped_table_purged");
-                purged.data_files += page.queued;
-                purged.delete_files += page.vectors_queued;
-                if page.rows < limits.page {
-                    break;
+        if !self.dropped_tables().await? {
+            return Ok(false);
+        }
+        for statement in [SNAPSHOTS, KEYS] {
+            if !self.pages(statement, None, "expiry.snapshots_purged").await? {
+                return Ok(false);
+            }
+        }
+        let versions = include_str!("../../sql/expiry/purge_versions.sql");
+        let versions = sqlx::query_as(versions).bind(self.catalog.0).bind(self.floor.0);
+        let _: Page = versions.fetch_one(&mut *self.connection).await?;
+        fault::point("expiry.versions_purged");
+        Ok(true)
+    }
+
+    async fn dropped_tables(&mut self) -> Result<bool> {
+        loop {
+            let tables: Vec<i64> = sqlx::query_scalar(include_str!("../../sql/expiry/dropped_tables.sql"))
+                .bind(self.catalog.0)
+                .bind(self.floor.0)
+                .bind(100_i64)
+                .fetch_all(&mut *self.connection)
+                .await?;
+            if tables.is_empty() {
+                return Ok(true);
+            }
+            for table in tables {
+                if !self.pages(FILES, Some(table), "expiry.dropped_table_purged").await? {
+                    return Ok(false);
                 }
-                if Instant::now() >= end {
+                sqlx::query(include_str!("../../sql/expiry/forget_dropped_table.sql"))
+                    .bind(self.catalog.0)
+                    .bind(table)
+                    .execute(&mut *self.connection)
+                    .await?;
+                fault::point("expiry.dropped_table_forgotten");
+                if Instant::now() >= self.end {
                     return Ok(false);
                 }
             }
-            sqlx::query(include_str!("../../sql/expiry/forget_dropped_table.sql"))
-                .bind(catalog.0)
-                .bind(table)
-                .execute(&mut *connection)
-                .await?;
-            fault::point("expiry.dropped_table_forgotten");
-            if Instant::now() >= end {
+        }
+    }
+
+    /// Runs a statement page by page, with a fault point after each, until a page is not full.
+    async fn pages(&mut self, statement: &'static str, table: Option<i64>, point: &'static str) -> Result<bool> {
+        loop {
+            let rows = self.pace.step(self.limits.page, GENTLE_PAGE, BUSY_PAGE);
+            let page = self.page(statement, table, rows).await?;
+            fault::point(point);
+            if statement == VECTORS {
+                self.purged.delete_files += page.queued;
+            } else {
+                self.purged.data_files += page.queued;
+                self.purged.delete_files += page.vectors_queued;
+            }
+            self.tell_planner().await?;
+            if page.rows < rows {
+                return Ok(true);
+            }
+            if Instant::now() >= self.end {
                 return Ok(false);
             }
         }
     }
-}
 
-async fn run_page(
-    connection: &mut PgConnection,
-    catalog: CatalogId,
-    statement: &'static str,
-    floor: SnapshotId,
-    dropped_table: Option<i64>,
-    limits: ExpiryLimits,
-) -> Result<Page, sqlx::Error> {
-    let begun = Instant::now();
-    let key = (LOCK_NAMESPACE << 32) | (catalog.0 & 0xffff_ffff);
-    // a number only; the lock is a statement of its own, so that the page sees what the page before it did
-    let begin = format!("begin; {PAGE_SETTINGS}; select pg_advisory_xact_lock({key})");
-    let mut transaction = connection.begin_with(AssertSqlSafe(begin)).await?;
-    let mut query = sqlx::query_as(statement).bind(catalog.0).bind(floor.0).bind(limits.page);
-    if statement == FILES {
-        query = query.bind(dropped_table);
+    async fn page(
+        &mut self,
+        statement: &'static str,
+        dropped_table: Option<i64>,
+        rows: i64,
+    ) -> Result<Page, sqlx::Error> {
+        let begun = Instant::now();
+        let key = (LOCK_NAMESPACE << 32) | (self.catalog.0 & 0xffff_ffff);
+        // a number only; the lock is a statement of its own, so that the page sees what the page before it did
+        let begin = format!("begin; {PAGE_SETTINGS}; select pg_advisory_xact_lock({key})");
+        let mut transaction = self.connection.begin_with(AssertSqlSafe(begin)).await?;
+        let mut query = sqlx::query_as(statement).bind(self.catalog.0).bind(self.floor.0).bind(rows);
+        if statement == FILES {
+            query = query.bind(dropped_table);
+        }
+        let page = query.fetch_one(&mut *transaction).await?;
+        let files = matches!(statement, VECTORS | FILES);
+        fault::point(if files { "expiry.before_files_commit" } else { "expiry.before_snapshots_commit" });
+        transaction.commit().await?;
+        self.pace.rest(&mut *self.connection, begun.elapsed()).await?;
+        Ok(page)
     }
-    let page = query.fetch_one(&mut *transaction).await?;
-    let files = matches!(statement, VECTORS | FILES);
-    fault::point(if files { "expiry.before_files_commit" } else { "expiry.before_snapshots_commit" });
-    transaction.commit().await?;
-    if limits.rests {
-        tokio::time::sleep(begun.elapsed()).await;
+
+    async fn tell_planner(&mut self) -> Result<()> {
+        if self.planner_knows || self.purged.data_files + self.purged.delete_files < ANALYZE_AFTER {
+            return Ok(());
+        }
+        let analyzed = sqlx::query_scalar(include_str!("../../sql/removal/analyzed.sql"));
+        let believed: i64 = analyzed.fetch_one(&mut *self.connection).await?;
+        if believed < ANALYZE_AFTER {
+            sqlx::raw_sql("analyze file_removal").execute(&mut *self.connection).await?;
+        }
+        self.planner_knows = true;
+        Ok(())
     }
-    Ok(page)
 }

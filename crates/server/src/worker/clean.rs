@@ -7,6 +7,7 @@ use crate::audit::{Action, Outcome as AuditOutcome};
 use futures::{StreamExt, TryStreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::fault;
+use hoglake_catalog::pace::Pace;
 use hoglake_catalog::removals::{ClaimRequest, Claimed, Outcome};
 use hoglake_formats::store::{Object, StoreError};
 use object_store::path::Path;
@@ -19,9 +20,10 @@ use uuid::Uuid;
 
 /// Paths that are claimed together: several bulk deletions, which share the listings that tell what is there.
 const CLAIM: i64 = 50_000;
-/// Paths that a timer claims together. It rests after each claim for as long as that took, for the sake of whoever commits
-/// meanwhile.
-const TIMER_CLAIM: i64 = 4_000;
+/// Paths that a timer claims together.
+const GENTLE_CLAIM: i64 = 4_000;
+/// The same while somebody commits.
+const BUSY_CLAIM: i64 = 250;
 /// Objects that are looked for, or deleted one by one, at a time.
 const CONCURRENCY: usize = 64;
 /// From this many objects in a folder on, listing it is cheaper than asking for each.
@@ -98,7 +100,7 @@ impl Worker {
         record: &Record,
         trigger: Trigger,
     ) -> Result<CleanupStatus, WorkError> {
-        let most = if trigger == Trigger::Timer { TIMER_CLAIM } else { CLAIM };
+        let mut pace = Pace::new(catalog.id, trigger == Trigger::Timer);
         let mut status = CleanupStatus::default();
         let sweep_began = self.catalog.database_time().await?;
         let mut left = batch;
@@ -107,7 +109,7 @@ impl Worker {
             let request = ClaimRequest {
                 claimant: Uuid::new_v4(),
                 min_age: self.settings.removal_min_age(),
-                limit: left.min(most),
+                limit: left.min(pace.step(CLAIM, GENTLE_CLAIM, BUSY_CLAIM)),
                 sweep_began,
             };
             let claims = self.catalog.removals_claim(catalog.id, request).await?;
@@ -124,8 +126,8 @@ impl Worker {
                 self.audit_line(Action::CleanupViolation, outcome, &catalog.name, Some(&kept.path), Some(&detail));
             }
             self.delete(catalog, request.claimant, claims.unreferenced, &mut status).await?;
-            if trigger == Trigger::Timer && left > 0 {
-                tokio::time::sleep(begun.elapsed()).await;
+            if left > 0 {
+                self.catalog.rest(&mut pace, begun.elapsed()).await?;
             }
         }
         Ok(status)
