@@ -47,12 +47,17 @@ impl Pace {
         if !self.gentle {
             return Ok(());
         }
+        self.look(database).await?;
+        tokio::time::sleep(if self.busy { worked * BUSY_RESTS } else { worked }).await;
+        Ok(())
+    }
+
+    async fn look(&mut self, database: impl PgExecutor<'_>) -> Result<bool, sqlx::Error> {
         let head = sqlx::query_scalar(include_str!("../sql/catalog/head.sql")).bind(self.catalog.0);
         let head = Some(head.fetch_one(database).await?);
         self.busy = self.head != head;
         self.head = head;
-        tokio::time::sleep(if self.busy { worked * BUSY_RESTS } else { worked }).await;
-        Ok(())
+        Ok(self.busy)
     }
 }
 
@@ -63,5 +68,13 @@ impl Catalog {
     /// Any database error.
     pub async fn rest(&self, pace: &mut Pace, worked: Duration) -> Result<()> {
         Ok(pace.rest(self.background_pool(), worked).await?)
+    }
+
+    /// Whether head has moved since the last look of `pace`; the first time it has.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn is_busy(&self, pace: &mut Pace) -> Result<bool> {
+        Ok(pace.look(self.background_pool()).await?)
     }
 }

@@ -23,9 +23,11 @@ mod schema;
 mod sink;
 mod spill;
 mod statistics;
+mod way;
 
 pub use error::RewriteError;
 pub use order::SortField;
+pub use way::MakeWay;
 
 use super::Column;
 use super::footer::{RegisteredFile, read_metadata};
@@ -83,8 +85,8 @@ pub struct RewriteOptions {
     pub zstd_level: i32,
     /// Rows of a row group at most.
     pub row_group_rows: usize,
-    /// Whether the computing threads take only the processor time that nobody else on this machine wants (Linux).
-    pub yields: bool,
+    /// Whether, and when, to make way for others on this machine.
+    pub make_way: MakeWay,
     /// Told of the output's upload: after each part that was sent, and before the last request, which makes the object.
     pub uploading: fn(),
     /// Set by the caller to end this rewrite early, with [`RewriteError::Cancelled`].
@@ -98,7 +100,7 @@ impl Default for RewriteOptions {
             temp_dir: std::env::temp_dir(),
             zstd_level: 1,
             row_group_rows: 1 << 19,
-            yields: false,
+            make_way: MakeWay::default(),
             uploading: || {},
             cancel: None,
         }
@@ -241,7 +243,7 @@ async fn drive(
     let (done, computed) = tokio::sync::oneshot::channel();
     // A thread of its own: what it starts has its priority, and the next to use a thread of the runtime has not.
     let compute = std::thread::Builder::new().name("rewrite".to_owned()).spawn(move || {
-        if job.options.yields {
+        if job.options.make_way.is_asked_for() {
             yield_to_others();
         }
         // nobody waits for the result when the runtime is going down
@@ -293,7 +295,7 @@ impl Job {
         let memory = self.options.memory_bytes.max(4 << 20);
         let cancelled = Arc::clone(&self.cancelled);
         let batches: BatchSource = if concatenated {
-            Box::new(order::Concatenation::new(self.receiver, Arc::clone(&self.target)))
+            Box::new(order::Concatenation::new(self.receiver, Arc::clone(&self.target), self.options.make_way.clone()))
         } else {
             let runs = merge::sorted_runs(self.receiver, &self.target, &self.order, memory, &self.options, &cancelled)?;
             Box::new(merge::Merge::new(runs, &self.target, &self.order, memory, &self.options)?)

@@ -1,5 +1,6 @@
 //! Compaction: rewrites groups of small files.
 
+mod crowd;
 mod failure;
 
 use super::hydrate::columns;
@@ -10,7 +11,7 @@ use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, PlannedInput, Verdict};
 use hoglake_catalog::fault;
 use hoglake_formats::parquet::footer::RegisteredFile;
-use hoglake_formats::parquet::rewrite::{RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
+use hoglake_formats::parquet::rewrite::{MakeWay, RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
 use hoglake_model::definition::{Direction, NullOrder};
 use serde::Serialize;
 use std::future::Future;
@@ -199,6 +200,7 @@ impl Worker {
         self.catalog.compaction_stage(claimed, &path).await?;
         let claimed = &*claimed;
         let cancel = Arc::new(AtomicBool::new(false));
+        let crowded = Arc::new(AtomicBool::new(true));
         let rewritten = self.while_renewing(claimed, &cancel, async {
             let mut inputs = Vec::with_capacity(claimed.group.inputs.len());
             for input in &claimed.group.inputs {
@@ -209,7 +211,7 @@ impl Worker {
                 memory_bytes: self.settings.compaction_memory_bytes,
                 temp_dir: self.settings.temp_dir(),
                 zstd_level: self.settings.compaction_zstd_level,
-                yields: self.serves,
+                make_way: if self.serves { MakeWay::when(Arc::clone(&crowded)) } else { MakeWay::default() },
                 uploading: || fault::point("compaction.uploading"),
                 cancel: Some(Arc::clone(&cancel)),
                 ..RewriteOptions::default()
@@ -217,7 +219,7 @@ impl Worker {
             let columns = columns(&claimed.group.columns);
             Ok::<_, Failed>(rewrite(inputs, &columns, &order(claimed), &output, &options).await?)
         });
-        let rewritten = rewritten.await;
+        let rewritten = self.while_watching(claimed.catalog, &crowded, rewritten).await;
         if cancel.load(Ordering::Relaxed) {
             return Err(GroupError::Lost.into());
         }

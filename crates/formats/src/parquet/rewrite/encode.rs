@@ -12,6 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 const THREADS: usize = 2;
 /// Batches that may wait to be encoded.
@@ -66,9 +67,9 @@ pub(super) fn encode(
     };
     std::thread::scope(|scope| {
         for _ in 1..THREADS {
-            scope.spawn(|| encoding.work());
+            scope.spawn(|| encoding.work(false));
         }
-        encoding.work();
+        encoding.work(true);
     });
     let state = encoding.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = state.error {
@@ -149,10 +150,15 @@ impl Encoding<'_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
+    fn work(&self, is_first: bool) {
         let _guard = StopOnPanic(self);
         loop {
-            let result = match self.next_task() {
+            if !is_first {
+                self.options.make_way.stand_by();
+            }
+            let task = self.next_task();
+            let begun = Instant::now();
+            let result = match task {
                 Task::Produce(source) => self.produce(source),
                 Task::Encode(index, encoder, work) => self.encode(index, encoder, work),
                 Task::Append(writer, chunks) => self.append(writer, chunks),
@@ -162,6 +168,7 @@ impl Encoding<'_> {
                 self.lock().error.get_or_insert(error);
             }
             self.wake.notify_all();
+            self.options.make_way.rest(begun.elapsed());
         }
     }
 

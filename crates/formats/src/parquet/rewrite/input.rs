@@ -5,7 +5,7 @@ use super::super::binding::{Binding, Form};
 use super::convert::convert;
 use super::int96::{self, WholeSeconds};
 use super::schema::{ROW_ID_NAME, TargetSchema};
-use super::{RewriteError, RewriteInput, RowIds};
+use super::{MakeWay, RewriteError, RewriteInput, RowIds};
 use crate::store::Object;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, new_null_array};
 use arrow::buffer::BooleanBuffer;
@@ -34,6 +34,8 @@ use std::sync::Arc;
 /// Decoded bytes of a batch, about.
 const BATCH_BYTES: u64 = 4 << 20;
 const BATCH_ROWS: u64 = 16_384;
+/// Rows of a batch while the rewrite makes way for others.
+const SMALL_BATCH_ROWS: usize = 1_024;
 
 /// An input whose footer was read and mapped to the live columns.
 #[derive(Debug)]
@@ -174,20 +176,32 @@ impl Input {
     }
 
     /// Rows that one batch holds.
-    fn batch_rows(&self) -> usize {
+    fn batch_rows(&self, make_way: &MakeWay) -> usize {
         let rows = u64::try_from(self.parquet().file_metadata().num_rows()).unwrap_or(0).max(1);
         let bytes: i64 = self.parquet().row_groups().iter().map(|g| g.total_byte_size().max(0)).sum();
         let row_bytes = (u64::try_from(bytes).unwrap_or(0) / rows).max(1);
-        usize::try_from((BATCH_BYTES / row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1)
+        let rows = usize::try_from((BATCH_BYTES / row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
+        make_way.step(rows, SMALL_BATCH_ROWS)
     }
 
     /// Opens the batches of `file`.
-    pub fn read(self: Arc<Self>, file: LocalFile, target: Arc<TargetSchema>) -> Result<InputBatches, RewriteError> {
+    pub fn read(
+        self: Arc<Self>,
+        file: LocalFile,
+        target: Arc<TargetSchema>,
+        make_way: &MakeWay,
+    ) -> Result<InputBatches, RewriteError> {
+        let batch_rows = self.batch_rows(make_way);
         let path = self.source.object.location.clone();
-        self.open(file, target).map_err(|error| error.of_input(path))
+        self.open(file, target, batch_rows).map_err(|error| error.of_input(path))
     }
 
-    fn open(self: Arc<Self>, file: LocalFile, target: Arc<TargetSchema>) -> Result<InputBatches, RewriteError> {
+    fn open(
+        self: Arc<Self>,
+        file: LocalFile,
+        target: Arc<TargetSchema>,
+        batch_rows: usize,
+    ) -> Result<InputBatches, RewriteError> {
         let schema = self.parquet().file_metadata().schema_descr();
         let mut leaves: Vec<usize> = self.columns.iter().flatten().map(|(leaf, _)| *leaf).collect();
         leaves.extend(self.row_id_leaf);
@@ -198,11 +212,11 @@ impl Input {
         long.sort_unstable();
         let whole_seconds = match long.is_empty() {
             true => None,
-            false => Some(WholeSeconds::open(file.clone(), &self.metadata, long, self.batch_rows())?),
+            false => Some(WholeSeconds::open(file.clone(), &self.metadata, long, batch_rows)?),
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_projection(ProjectionMask::leaves(schema, leaves.iter().copied()))
-            .with_batch_size(self.batch_rows())
+            .with_batch_size(batch_rows)
             .build()?;
         Ok(InputBatches { input: self, target, leaves, reader, whole_seconds, position: 0 })
     }

@@ -4,7 +4,7 @@ use super::input::{Input, LocalFile};
 use super::order::RowOrder;
 use super::schema::TargetSchema;
 use super::spill::{SpillWriter, SpilledRun};
-use super::{BatchSource, Opened, RewriteError, RewriteOptions, check_cancelled};
+use super::{BatchSource, MakeWay, Opened, RewriteError, RewriteOptions, check_cancelled};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::interleave;
 use arrow::datatypes::SchemaRef;
@@ -12,6 +12,7 @@ use arrow::row::Rows;
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 const WORKERS: usize = 2;
 /// Bytes of the batches that runs are written in.
@@ -19,6 +20,9 @@ const SPILL_BATCH_BYTES: usize = 256 << 10;
 /// Bytes and rows of the batches that a merge gives out.
 const MERGED_BATCH_BYTES: usize = 4 << 20;
 const MERGED_BATCH_ROWS: usize = 32_768;
+/// Bytes of a run, and rows of a merged batch, while the rewrite makes way for others.
+const SMALL_RUN_BYTES: usize = 8 << 20;
+const SMALL_BATCH_ROWS: usize = 1_024;
 
 /// Rows in order: in memory when they were the last of their worker, else on disk.
 pub(super) enum Run {
@@ -38,22 +42,29 @@ pub(super) fn sorted_runs(
     let receiver = Mutex::new(receiver);
     // Decoded rows, their keys, and the batch in hand: three times the run at worst.
     let run_bytes = memory / (WORKERS * 3);
-    let work = || {
+    let work = |is_first: bool| {
         let mut builder =
             RunBuilder { target, order, options, run_bytes, batches: Vec::new(), bytes: 0, runs: Vec::new() };
         loop {
             let opened = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(opened) = opened else { break };
             let (input, file): (Arc<Input>, LocalFile) = opened?;
-            for batch in input.read(file, Arc::clone(target))? {
+            let mut batches = input.read(file, Arc::clone(target), &options.make_way)?;
+            loop {
                 check_cancelled(cancelled)?;
+                if !is_first {
+                    options.make_way.stand_by();
+                }
+                let begun = Instant::now();
+                let Some(batch) = batches.next() else { break };
+                options.make_way.rest(begun.elapsed());
                 builder.push(batch?)?;
             }
         }
         builder.finish()
     };
     let results: Vec<Result<Vec<Run>, RewriteError>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || work(worker == 0))).collect();
         let panicked = |_| Err(RewriteError::Internal("a sorting thread panicked"));
         workers.into_iter().map(|worker| worker.join().unwrap_or_else(panicked)).collect()
     });
@@ -82,12 +93,18 @@ impl RunBuilder<'_> {
         }
         self.bytes += batch.get_array_memory_size();
         self.batches.push(batch);
-        if self.bytes >= self.run_bytes {
+        if self.bytes >= self.options.make_way.step(self.run_bytes, SMALL_RUN_BYTES) {
+            let make_way = &self.options.make_way;
+            let begun = Instant::now();
             let mut run = self.sort()?;
+            make_way.rest(begun.elapsed());
             let mut writer = SpillWriter::new(&self.options.temp_dir, &self.target.arrow)?;
             let rows = rows_for(SPILL_BATCH_BYTES, run.bytes, run.order.len());
-            while let Some(batch) = run.next(rows)? {
+            loop {
+                let begun = Instant::now();
+                let Some(batch) = run.next(rows)? else { break };
                 writer.write(&batch)?;
+                make_way.rest(begun.elapsed());
             }
             self.runs.push(Run::Spilled(writer.finish()?));
         }
@@ -208,6 +225,7 @@ pub(super) struct Merge {
     schema: SchemaRef,
     order: RowOrder,
     batch_rows: usize,
+    make_way: MakeWay,
     cursors: Vec<Cursor>,
     /// `tree[0]` is the winner; `tree[n]` the loser of node n.
     tree: Vec<usize>,
@@ -265,6 +283,7 @@ impl Merge {
             schema: Arc::clone(&target.arrow),
             order: order.clone(),
             batch_rows: MERGED_BATCH_ROWS.min(options.row_group_rows.max(1)),
+            make_way: options.make_way.clone(),
             cursors: Vec::with_capacity(runs.len()),
             tree: Vec::new(),
             held: Vec::new(),
@@ -340,7 +359,8 @@ impl Merge {
         }
         let held: usize = self.held.iter().map(RecordBatch::get_array_memory_size).sum();
         let held_rows = self.held.iter().map(RecordBatch::num_rows).sum();
-        let wanted = rows_for(MERGED_BATCH_BYTES, held, held_rows).min(self.batch_rows);
+        let wanted =
+            rows_for(MERGED_BATCH_BYTES, held, held_rows).min(self.make_way.step(self.batch_rows, SMALL_BATCH_ROWS));
         let mut indices = Vec::with_capacity(wanted);
         while indices.len() < wanted {
             let winner = self.tree[0];

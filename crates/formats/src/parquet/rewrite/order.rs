@@ -2,7 +2,7 @@
 
 use super::input::{Input, InputBatches, row_ids};
 use super::schema::TargetSchema;
-use super::{Opened, RewriteError};
+use super::{MakeWay, Opened, RewriteError};
 use arrow::array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch};
 use arrow::compute::SortOptions;
@@ -104,13 +104,14 @@ pub(super) fn arrange(inputs: Vec<Arc<Input>>, sort: &[SortField]) -> (Vec<Arc<I
 pub(super) struct Concatenation {
     receiver: Opened,
     target: Arc<TargetSchema>,
+    make_way: MakeWay,
     current: Option<InputBatches>,
     last: Option<i64>,
 }
 
 impl Concatenation {
-    pub fn new(receiver: Opened, target: Arc<TargetSchema>) -> Self {
-        Self { receiver, target, current: None, last: None }
+    pub fn new(receiver: Opened, target: Arc<TargetSchema>, make_way: MakeWay) -> Self {
+        Self { receiver, target, make_way, current: None, last: None }
     }
 
     fn check(&mut self, batch: RecordBatch) -> Result<RecordBatch, RewriteError> {
@@ -138,7 +139,7 @@ impl Iterator for Concatenation {
                 }
             }
             match self.receiver.recv() {
-                Ok(Ok((input, file))) => match input.read(file, Arc::clone(&self.target)) {
+                Ok(Ok((input, file))) => match input.read(file, Arc::clone(&self.target), &self.make_way) {
                     Ok(batches) => self.current = Some(batches),
                     Err(error) => return Some(Err(error)),
                 },

@@ -4,7 +4,7 @@ use super::super::Column;
 use super::super::footer::read_metadata;
 use super::input::{Input, LocalFile};
 use super::schema::TargetSchema;
-use super::{RewriteError, RewriteInput, RewriteOptions};
+use super::{MakeWay, RewriteError, RewriteInput, RewriteOptions};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hoglake_model::FieldId;
@@ -54,7 +54,7 @@ impl Rows {
     /// # Errors
     /// [`RewriteError`], here and from the iterator.
     pub fn batches(&self) -> Result<impl Iterator<Item = Result<RecordBatch, RewriteError>> + use<>, RewriteError> {
-        let batches = Arc::clone(&self.input).read(self.file.clone(), Arc::clone(&self.target))?;
+        let batches = Arc::clone(&self.input).read(self.file.clone(), Arc::clone(&self.target), &MakeWay::default())?;
         let schema = Arc::clone(&self.schema);
         Ok(batches.filter_map(move |batch| match batch {
             Ok(batch) if batch.num_rows() == 0 => None,
