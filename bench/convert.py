@@ -9,7 +9,6 @@ command of another converter, with {table}, {source} and {target} in it, run thr
 """
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -58,11 +57,11 @@ class Run:
             command += ["--target-path", target_path]
         begin = time.perf_counter()
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        out, err = process.stdout.read(), process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
+        peak = machine.Peak(process)
+        out, err = process.communicate()
         self.seconds = time.perf_counter() - begin
-        self.rss_mib = usage.ru_maxrss / 1024
-        if status:
+        self.rss_mib = peak.mib
+        if process.returncode:
             sys.exit(f"hoglake sync failed:\n{out[-2000:]}{err[-2000:]}")
         self.report = json.loads(out.splitlines()[-1])
 

@@ -122,13 +122,13 @@ def maintain(task, url, catalog, *arguments, **settings):
     env = {**os.environ, "HOGLAKE_DATABASE_URL": url, **settings}
     started = time.monotonic()
     process = subprocess.Popen([machine.HOGLAKE, task, catalog, "--json", *arguments], env=env, stdout=subprocess.PIPE, text=True)
+    peak = machine.Peak(process)
     printed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
+    process.wait()
     seconds = time.monotonic() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 3):
         sys.exit(f"hoglake {task}: exit code {process.returncode}")
-    return json.loads(printed), seconds, usage.ru_maxrss / 1024
+    return json.loads(printed), seconds, peak.mib
 
 
 COLUMNS = [("id", "long"), ("ts", "timestamp"), ("user_id", "long"), ("kind", "string"), ("amount", "double"),

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -231,3 +232,24 @@ class Report:
         print(f"{met} of {len(self.rows)} goals met")
         if self.out:
             Path(self.out).write_text(json.dumps(self.rows, indent=1))
+
+
+class Peak(threading.Thread):
+    """Watches how much memory a process has had at most. What the system tells when it has ended would include the memory
+    of this script, from which it was forked."""
+
+    def __init__(self, process):
+        super().__init__(daemon=True)
+        self.status, self.mib = f"/proc/{process.pid}/status", 0
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                found = re.search(r"VmHWM:\s+(\d+) kB", Path(self.status).read_text())
+            except OSError:
+                return
+            if not found:  # it has ended and waits to be asked for its exit code
+                return
+            self.mib = max(self.mib, int(found[1]) / 1024)
+            time.sleep(0.005)
