@@ -5,12 +5,14 @@ use hoglake_formats::deletion_vector::DeletionVector;
 use hoglake_formats::parquet::Column;
 use hoglake_formats::parquet::footer::{RegisteredFile, footer_statistics};
 use hoglake_formats::parquet::rewrite::{
-    RewriteError, RewriteInput, RewriteOptions, Rewritten, RowIds, SortField, rewrite,
+    MakeWay, RewriteError, RewriteInput, RewriteOptions, Rewritten, RowIds, SortField, rewrite,
 };
 use hoglake_formats::store::{Object, StoreConfig, Stores};
 use hoglake_model::{ColumnType, DecimalType, FieldId, Location};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// One input of a case: file name, first row id (none for explicit ones), deleted positions.
 type Case<'a> = (&'a str, Option<i64>, Vec<u64>);
@@ -170,6 +172,17 @@ async fn spilled_runs_give_the_same_rows() {
     let sort = [by(2, false, false), by(1, true, true)];
     let (_, seen) = bench.judged(&all_inputs(), &columns(), &sort, &cramped()).await;
     assert!(seen["row_groups"].as_i64().unwrap() > 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewrite_that_makes_way_gives_the_same_rows() {
+    let bench = Bench::new();
+    let make_way = MakeWay::when(Arc::new(AtomicBool::new(true)));
+    for options in [RewriteOptions::default(), cramped()] {
+        let options = RewriteOptions { make_way: make_way.clone(), ..options };
+        bench.judged(&all_inputs(), &columns(), &[by(2, false, false)], &options).await;
+        bench.judged(&all_inputs()[..3], &columns(), &[], &options).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -253,7 +253,8 @@ mod tests {
             [json!(48151623), json!(4.25e7), json!(true), json!([48151623]), json!({"a": "48151623"}), json!(null)]
         {
             for configurations in [json!({"s3.secret-access-key": value}), value.clone(), json!("48151623")] {
-                if configurations.is_null() {
+                // what is no wrong shape
+                if configurations.is_null() || configurations == json!({"a": "48151623"}) {
                     continue;
                 }
                 let body = json!({"source-format": "DELTA", "source-table-name": "t", "target-formats": ["ICEBERG"],

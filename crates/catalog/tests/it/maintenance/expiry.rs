@@ -3,6 +3,7 @@
 use super::{DEMO, delete};
 use crate::lake::{Lake, append, file};
 use hoglake_catalog::expiry::{ExpiryLimits, ExpiryResult};
+use hoglake_catalog::pace::Pace;
 use std::time::Duration;
 
 fn floor(result: &ExpiryResult) -> (i64, i64, Option<&str>) {
@@ -201,4 +202,48 @@ async fn purging_holds_no_lock_that_a_commit_needs() {
     tokio::time::timeout(Duration::from_secs(5), lake.commit(append("u", vec![file("g", 1)]))).await.unwrap().unwrap();
     page.rollback().await.unwrap();
     assert_eq!(sweep.await.unwrap().unwrap().data_files_queued, 3);
+}
+
+#[tokio::test]
+async fn work_that_makes_way_takes_small_steps_while_head_moves() {
+    let lake = Lake::new().await;
+    let mut pace = Pace::new(DEMO, true);
+    let step = |pace: &Pace| pace.step(1000, 100, 10);
+    // as if somebody committed, until head was seen twice
+    assert_eq!((step(&pace), pace.step(5, 100, 10)), (10, 5));
+    lake.catalog.rest(&mut pace, Duration::ZERO).await.unwrap();
+    assert_eq!(step(&pace), 10);
+    lake.catalog.rest(&mut pace, Duration::ZERO).await.unwrap();
+    assert_eq!(step(&pace), 100);
+    lake.commit(append("t", vec![file("a", 1)])).await.unwrap();
+    assert!(lake.catalog.is_busy(&mut pace).await.unwrap());
+    assert_eq!(step(&pace), 10);
+    assert!(!lake.catalog.is_busy(&mut pace).await.unwrap());
+    let mut asked_for = Pace::new(DEMO, false);
+    lake.catalog.rest(&mut asked_for, Duration::from_secs(3600)).await.unwrap();
+    assert_eq!(step(&asked_for), 1000);
+}
+
+/// Plans of commits are kept until the statistics change. One made while the queue was known to be empty reads all of it.
+#[tokio::test]
+async fn the_planner_hears_of_a_filling_queue_before_the_sweep_ends() {
+    let lake = Lake::new().await;
+    let files = (0..6000).map(|i| file(&format!("f{i}"), 1)).collect();
+    lake.commit(append("t", files)).await.unwrap();
+    lake.drop_table(1).await;
+    lake.age().await;
+    lake.commit(append("u", vec![file("g", 1)])).await.unwrap();
+    lake.execute("vacuum analyze file_removal").await;
+    let believed = "select reltuples::bigint from pg_class where oid = 'file_removal'::regclass";
+    assert_eq!(lake.number(believed).await, 0);
+    // no time: what was begun is ended, the rest is left to the next sweep
+    let limits = ExpiryLimits { page: 5_500, budget: Duration::ZERO, ..ExpiryLimits::default() };
+    let mut swept = 0;
+    while swept < 5_000 {
+        swept += lake.catalog.expire(DEMO, limits).await.unwrap().data_files_queued;
+    }
+    assert_eq!(swept, 5_500);
+    assert_eq!(lake.number(believed).await, 5_500);
+    while lake.catalog.expire(DEMO, limits).await.unwrap().unfinished {}
+    lake.verified().await;
 }

@@ -318,6 +318,18 @@ impl Lake {
         rows
     }
 
+    /// The row ids of a live file by position, deleted ones included.
+    pub async fn row_ids_of(&self, data_file_id: i64) -> Vec<i64> {
+        let file: VisibleFile = sqlx::query_as(
+            "select path, row_id_start, explicit_row_ids, null::text from data_file where data_file_id = $1",
+        )
+        .bind(data_file_id)
+        .fetch_one(&self.pool)
+        .await
+        .unwrap();
+        self.read_file(&file, &BTreeSet::new()).into_iter().map(|(row_id, _)| row_id).collect()
+    }
+
     /// Passes on every claim, as time would.
     pub async fn let_claims_end(&self) {
         self.execute(
