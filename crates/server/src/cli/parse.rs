@@ -21,9 +21,12 @@ pub(super) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C, ExitCode>
     })
 }
 
-/// Where a command works: a flag for one of them beats a variable for the other, two flags contradict each other.
+/// Where a command works that can work in several places: a flag for one of them beats a variable for another. A server and
+/// a database contradict each other as flags.
 const SERVER: &str = "server";
 const DATABASE: [&str; 2] = ["database_url", "state_dir"];
+/// Which database, where it is not the private one.
+const NAMED: [&str; 3] = ["database_url", "db_user", "db_password"];
 
 fn matches(command: &mut Command) -> clap::error::Result<ArgMatches> {
     let unparsed = command.clone();
@@ -32,20 +35,23 @@ fn matches(command: &mut Command) -> clap::error::Result<ArgMatches> {
     let source = |id: &str| given.ids().any(|given| given == id).then(|| given.value_source(id)).flatten();
     let told = |id: &str| source(id) == Some(ValueSource::CommandLine);
     let Some(database) = DATABASE.into_iter().find(|id| told(id)) else { return Ok(matches) };
-    match source(SERVER) {
-        Some(ValueSource::CommandLine) => {
-            let flag = database.replace('_', "-");
-            let why =
-                format!("--server and --{flag} cannot be used together: the command works on one or on the other");
-            Err(command.error(ErrorKind::ArgumentConflict, why))
-        }
-        Some(ValueSource::EnvVariable) => {
-            let name = name.to_owned();
-            *command = unparsed.mut_subcommand(name, |sub| sub.mut_arg(SERVER, |server| server.env(None::<&str>)));
-            command.try_get_matches_from_mut(std::env::args_os())
-        }
-        _ => Ok(matches),
+    if told(SERVER) {
+        let flag = database.replace('_', "-");
+        let why = format!("--server and --{flag} cannot be used together: the command works on one or on the other");
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
     }
+    let in_several_places = unparsed
+        .find_subcommand(name)
+        .is_some_and(|sub| sub.get_arguments().any(|argument| argument.get_id().as_str() == SERVER));
+    let is_private = in_several_places && database == "state_dir";
+    let others = NAMED.into_iter().filter(|_| is_private).chain([SERVER]);
+    let beaten: Vec<_> = others.filter(|id| source(id) == Some(ValueSource::EnvVariable)).collect();
+    if beaten.is_empty() {
+        return Ok(matches);
+    }
+    let unset = |sub: Command, id: &&str| sub.mut_arg(*id, |argument| argument.env(None::<&str>));
+    *command = unparsed.mut_subcommand(name, |sub| beaten.iter().fold(sub, unset));
+    command.try_get_matches_from_mut(std::env::args_os())
 }
 
 /// Makes a variable that is set to nothing, or to blanks, count as unset, in all subcommands.

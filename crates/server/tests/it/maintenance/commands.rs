@@ -36,6 +36,10 @@ async fn a_flag_beats_a_variable_and_two_flags_contradict_each_other() {
     let (code, said) = run(verify().database(url).env("HOGLAKE_SERVER", NOBODY));
     assert!(code == Some(1) && said.contains("does not answer"), "{said}");
     let state = stage::folder();
+    // the private database of that folder, not the one of the environment
+    let command = verify().database(url).env("HOGLAKE_SERVER", NOBODY).env("HOGLAKE_PG_BIN", "/nowhere");
+    let (code, said) = run(command.arg("--state-dir").arg(state.path().to_str().unwrap()));
+    assert!(code == Some(1) && said.contains("the private Postgres does not run"), "{said}");
     for (flag, value) in [("--database-url", url), ("--state-dir", state.path().to_str().unwrap())] {
         for command in ["verify", "compact", "restore-check"] {
             let command = ServerCommand::new(command).arg("demo").arg("--server").arg(NOBODY).arg(flag).arg(value);
