@@ -43,26 +43,26 @@ async fn the_object_store_serves_a_real_client() {
     assert_eq!(welcome["url"], server.url());
     let store = client(welcome["s3_endpoint"].as_str().unwrap(), "hoglake123");
 
-    let key = Path::from("farm/data/a b=ü.bin");
+    let key = Path::from("yard/data/a b=ü.bin");
     store.put(&key, PutPayload::from_static(b"0123456789")).await.unwrap();
     assert_eq!(&store.get_range(&key, 2..5).await.unwrap()[..], b"234");
     for (length, expected) in [(4, &b"6789"[..]), (10, b"0123456789"), (65_536, b"0123456789")] {
         let options = GetOptions { range: Some(GetRange::Suffix(length)), ..GetOptions::default() };
         assert_eq!(&store.get_opts(&key, options).await.unwrap().bytes().await.unwrap()[..], expected);
     }
-    let big = Path::from("farm/data/big.bin");
+    let big = Path::from("yard/data/big.bin");
     let mut upload = WriteMultipart::new(store.put_multipart(&big).await.unwrap());
     upload.write(&vec![7u8; 12 << 20]);
     upload.finish().await.unwrap();
     assert_eq!(store.head(&big).await.unwrap().size, 12 << 20);
-    let listed: Vec<_> = store.list(Some(&Path::from("farm"))).try_collect().await.unwrap();
+    let listed: Vec<_> = store.list(Some(&Path::from("yard"))).try_collect().await.unwrap();
     assert_eq!(listed.len(), 2);
     store.delete(&big).await.unwrap();
     assert!(store.head(&big).await.is_err());
     assert!(client(welcome["s3_endpoint"].as_str().unwrap(), "wrong").head(&key).await.is_err());
 
     // Of many that create the same object, one wins.
-    let contested = Path::from("farm/_delta_log/00000000000000000000.json");
+    let contested = Path::from("yard/_delta_log/00000000000000000000.json");
     let puts = (0..16u8).map(|n| {
         let (store, contested) = (store.clone(), contested.clone());
         async move { store.put_opts(&contested, vec![n; 50_000].into(), PutMode::Create.into()).await.is_ok() }
@@ -71,7 +71,7 @@ async fn the_object_store_serves_a_real_client() {
     assert_eq!(won, 1);
 
     assert!(server.stop().success());
-    assert!(state.join("objects/lake/farm/data").is_dir());
+    assert!(state.join("objects/lake/yard/data").is_dir());
 }
 
 #[test]
