@@ -17,6 +17,8 @@ mod create;
 mod older_files;
 mod plan;
 mod publish;
+#[cfg(test)]
+mod tests;
 
 use super::FOLDER;
 use super::clean::Clean;
@@ -144,14 +146,16 @@ impl HudiTarget {
                         stored = stored && stores_partitions(&partitioning, &file, state.format);
                         let place = self.place(state, &file.path)?;
                         self.check(state, &partitioning, &file, &place)?;
-                        if !live.remove(&place) {
+                        if !live.files.remove(&place) {
                             places.push(place);
                             added.push(file);
                         }
                     }
                     self.add(source, &added, places, &mut plan).await?;
                 }
-                plan.removed = live;
+                plan.removed = live.files;
+                // What is added to a group stands before what Hudi wrote there, and would go with the group.
+                plan.removed.extend(live.groups.into_iter().filter(|group| !plan.added.contains_key(group)));
             }
             Files::Delta(delta) => {
                 let mut places = Vec::with_capacity(delta.added.len());

@@ -120,6 +120,73 @@ async fn a_full_sync_that_finds_nothing_takes_the_target_over_once() {
 }
 
 #[tokio::test]
+async fn files_that_an_iceberg_target_lists_twice_are_listed_once_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for listed in ["manifests", "manifest"] {
+        let table = folder.path().join(listed);
+        copy(&case("delta", "table-with-dv-small").root, &table);
+        let report = to_iceberg(&table, None, Mode::Incremental).await.unwrap();
+        let doubled = judge("doubled.py", &[&report.metadata_path.unwrap(), listed]);
+        assert_eq!(doubled["rows"], 16, "{listed}");
+        let report = to_iceberg(&table, None, Mode::Full).await.unwrap();
+        let committed = &report.steps[0].committed;
+        assert_eq!((committed.added, committed.removed), (1, 2), "{listed}");
+        let asked = [("delta", table.to_str().unwrap().to_owned()), ("iceberg", report.metadata_path.clone().unwrap())];
+        let seen = see(folder.path(), &asked);
+        assert_eq!(seen[0]["delta-rs"].as_array().map(Vec::len), Some(8), "{}", seen[0]["error"]);
+        for reader in ["pyiceberg", "duckdb"] {
+            assert_eq!(seen[1][reader], seen[0]["delta-rs"], "{listed} {reader} {}", seen[1]["error"]);
+        }
+        assert_eq!(seen[1]["problems"], json!([]), "{listed}");
+        let again = to_iceberg(&table, None, Mode::Full).await.unwrap();
+        assert_eq!(again.metadata_path, report.metadata_path, "{listed}");
+        // A file that the source has lost goes as often as it is listed.
+        let doubled = judge("doubled.py", &[&report.metadata_path.unwrap(), listed]);
+        assert_ne!(doubled["rows"], 8, "{listed}");
+        let source: Value = std::fs::read_to_string(table.join("_delta_log/00000000000000000001.json"))
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .find(|line| line["add"].is_object())
+            .unwrap();
+        let (path, vector) = (&source["add"]["path"], &source["add"]["deletionVector"]);
+        let gone = json!({"remove": {"path": path, "deletionVector": vector, "dataChange": true}});
+        std::fs::write(table.join("_delta_log/00000000000000000002.json"), gone.to_string()).unwrap();
+        let report = to_iceberg(&table, None, Mode::Full).await.unwrap();
+        assert_eq!(report.steps[0].committed.removed, 2, "{listed}");
+        let seen = see(folder.path(), &[("iceberg", report.metadata_path.unwrap())]);
+        assert_eq!(seen[0]["pyiceberg"], json!([]), "{listed} {}", seen[0]["error"]);
+    }
+}
+
+/// Where nobody else is known to have written, commits are replayed; what they touch is listed once afterwards.
+#[tokio::test]
+async fn a_commit_about_a_file_that_is_listed_twice_lists_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = Vec::new();
+    for listed in ["manifests", "manifest"] {
+        let table = folder.path().join(listed);
+        copy(&case("delta", "table-with-dv-small").root, &table);
+        let second = table.join("_delta_log/00000000000000000001.json");
+        let commit = std::fs::read(&second).unwrap();
+        std::fs::remove_file(&second).unwrap();
+        let report = to_iceberg(&table, None, Mode::Incremental).await.unwrap();
+        let doubled = judge("doubled.py", &[&report.metadata_path.unwrap(), listed, "hoglake.snapshot"]);
+        assert_eq!(doubled["rows"], 20, "{listed}");
+        std::fs::write(&second, commit).unwrap();
+        let report = to_iceberg(&table, None, Mode::Incremental).await.unwrap();
+        assert_eq!(report.plan, Plan::Incremental, "{listed}");
+        asked.push(("delta", table.to_str().unwrap().to_owned()));
+        asked.push(("iceberg", report.metadata_path.unwrap()));
+    }
+    for seen in see(folder.path(), &asked).chunks(2) {
+        assert_eq!(seen[0]["delta-rs"].as_array().map(Vec::len), Some(8), "{}", seen[0]["error"]);
+        assert_eq!(seen[1]["pyiceberg"], seen[0]["delta-rs"], "{}", seen[1]["error"]);
+        assert_eq!(seen[1]["problems"], json!([]));
+    }
+}
+
+#[tokio::test]
 async fn deletes_apply_to_files_that_the_target_spells_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     let (table, versions) = table(folder.path());

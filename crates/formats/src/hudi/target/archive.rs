@@ -32,14 +32,30 @@ const KEEP: usize = 20;
 /// Replaced file groups, and the instant that replaced each.
 pub(super) type Replaced = HashMap<(String, String), String>;
 
+/// What the table shows.
+#[derive(Default)]
+pub(super) struct Live {
+    /// Files registered as hoglake does, each a group of its own name.
+    pub files: BTreeSet<Place>,
+    /// Groups that Hudi has written to: partition and file id. One may show a file of `files` once more.
+    pub groups: Vec<(String, String)>,
+}
+
 impl HudiTarget {
-    /// The files that the table shows.
-    pub(super) async fn live(&self) -> Result<BTreeSet<Place>> {
-        let Some(existing) = &self.existing else { return Ok(BTreeSet::new()) };
+    /// What the table shows.
+    pub(super) async fn live(&self) -> Result<Live> {
+        let mut live = Live::default();
+        let Some(existing) = &self.existing else { return Ok(live) };
         let listing = metadata_table::read(&self.root, &existing.timeline).await?;
         let replaced = self.read_replaced(existing).await?.into_keys().collect();
-        let slices = metadata_table::groups(&listing).slices(&existing.timeline, &replaced);
-        Ok(slices.into_iter().filter_map(|s| Some((s.partition, s.base?.name))).collect())
+        for slice in metadata_table::groups(&listing).slices(&existing.timeline, &replaced) {
+            if slice.base.is_some_and(|base| base.name == slice.file_id) && slice.logs.is_empty() {
+                live.files.insert((slice.partition, slice.file_id));
+            } else {
+                live.groups.push((slice.partition, slice.file_id));
+            }
+        }
+        Ok(live)
     }
 
     pub(super) async fn read_replaced(&self, existing: &Existing) -> Result<Replaced> {

@@ -19,7 +19,8 @@ fn key((partition, name): &Place) -> String {
 #[derive(Default)]
 pub(super) struct Plan {
     pub added: BTreeMap<Place, Added>,
-    pub removed: BTreeSet<Place>,
+    /// File groups by partition and id, which is the file's name unless Hudi made the group.
+    pub removed: BTreeSet<(String, String)>,
 }
 
 pub(super) struct Added {

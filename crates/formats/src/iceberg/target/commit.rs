@@ -12,6 +12,7 @@ use super::spelling::Spelling;
 use crate::sync::{Commit, Committed, Error, Files, Result, Source, TableRoot, record_counts};
 use futures::TryStreamExt;
 use hoglake_model::table::{DataFile, FileDelta, FilePath, PartitionSpec, TableState, Type};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -116,11 +117,14 @@ pub(super) struct Counts {
 struct Known {
     hashers: (RandomState, RandomState),
     files: HashMap<u128, Mark>,
+    /// Manifests with files that the table lists more than once: their rows would be read as often.
+    doubled: HashSet<usize>,
 }
 
 #[derive(Clone, Copy)]
 struct Mark {
     manifest: u32,
+    /// Listed once, and spelled as this commit would. What is not leaves, and comes back if the source has it.
     as_ours: bool,
     seen: bool,
 }
@@ -244,11 +248,16 @@ impl<'a> Writing<'a> {
         }
         if !gone.is_empty() || !missing.is_empty() {
             let wanted = Arc::new(gone.iter().chain(missing.keys()).cloned().collect::<HashSet<_>>());
-            for (index, here) in self.find(wanted).await? {
+            let found = self.find(wanted).await?;
+            let mut once = HashSet::new();
+            let files = || found.iter().flat_map(|(_, here)| here);
+            let twice: HashSet<_> = files().filter(|f| !once.insert(&f.path)).map(|f| f.path.clone()).collect();
+            for (index, here) in found {
                 let mut leaving = HashSet::new();
                 let spec = self.base.get(index).map(|m| m.spec_id);
                 for Found { path, as_ours } in here {
-                    // What has another spelling or spec leaves and comes back.
+                    // What has another spelling or spec, or is listed twice, leaves and comes back.
+                    let as_ours = as_ours && !twice.contains(&path);
                     let stays = as_ours && spec.is_some_and(|spec| missing.get(&path) == Some(&spec));
                     if stays {
                         missing.remove(&path);
@@ -275,12 +284,20 @@ impl<'a> Writing<'a> {
 
     /// The live files of the table as keys.
     async fn known(&self) -> Result<Known> {
-        let mut known = Known { hashers: Default::default(), files: HashMap::new() };
+        let mut known = Known { hashers: Default::default(), files: HashMap::new(), doubled: HashSet::new() };
         let mut manifests = std::pin::pin!(self.paths());
         while let Some((index, paths)) = manifests.try_next().await? {
             let manifest = u32::try_from(index).unwrap_or(u32::MAX);
             for Found { path, as_ours } in paths {
-                known.files.insert(known.key(&path), Mark { manifest, as_ours, seen: false });
+                match known.files.entry(known.key(&path)) {
+                    Entry::Vacant(place) => {
+                        place.insert(Mark { manifest, as_ours, seen: false });
+                    }
+                    Entry::Occupied(mut mark) => {
+                        known.doubled.extend([mark.get().manifest as usize, index]);
+                        mark.get_mut().as_ours = false;
+                    }
+                }
             }
         }
         Ok(known)
@@ -316,7 +333,8 @@ impl<'a> Writing<'a> {
 
     /// Removes what the source no longer has.
     async fn drop_unseen(&mut self, known: Known) -> Result<()> {
-        let touched: HashSet<usize> = known.files.values().filter(|m| !m.seen).map(|m| m.manifest as usize).collect();
+        let unseen = known.files.values().filter(|m| !m.seen).map(|m| m.manifest as usize);
+        let touched: HashSet<usize> = unseen.chain(known.doubled.iter().copied()).collect();
         let mut touched: Vec<_> = touched.into_iter().collect();
         touched.sort_unstable();
         for index in touched {
