@@ -18,6 +18,7 @@ mod source;
 mod stats;
 mod target;
 mod time;
+mod type_widening;
 mod write;
 
 pub use source::{DeltaSource, schema_text};

@@ -69,6 +69,8 @@ pub struct TargetOptions {
     pub checkpoint_interval: Option<i64>,
     /// The format version of Iceberg targets; the lowest that serves when absent.
     pub iceberg_format_version: Option<i32>,
+    /// See [`DeltaTargetOptions::type_widening`]; its own default when absent.
+    pub type_widening: Option<bool>,
 }
 
 /// `SubmittedConversionResponse` of the contract.
@@ -172,6 +174,7 @@ pub fn open_target(
             let mut own = DeltaTargetOptions::default();
             own.checkpoint_interval = options.checkpoint_interval.unwrap_or(own.checkpoint_interval);
             own.log_retention_ms = options.retention_ms.unwrap_or(own.log_retention_ms);
+            own.type_widening = options.type_widening.unwrap_or(own.type_widening);
             Box::new(DeltaTarget::new(table, own))
         }
         TableFormat::Hudi => Box::new(HudiTarget::new(table).retaining(options.retention_ms)),

@@ -1,5 +1,6 @@
 //! The schema as Spark JSON ("Schema Serialization Format", "Column Mapping") and as the model has it.
 
+use super::type_widening;
 use crate::sync::{Error, Result};
 use hoglake_model::table::{Element, Field, FieldIds, Primitive, Schema, TableFormat, Type, capability};
 use hoglake_model::{DecimalType, FieldId, name};
@@ -21,7 +22,7 @@ const PHYSICAL: &str = "delta.columnMapping.physicalName";
 const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
 const COMMENT: &str = "comment";
 const TYPE_CHANGES: &str = "delta.typeChanges";
-/// The same in tables that do not declare the feature, without which `delta.typeChanges` must not stand there.
+/// The same in tables that do not declare the feature, as asked for or by former versions of hoglake.
 const OLDER_TYPES: &str = "hoglake.olderTypes";
 /// XTable's mark for a uuid that Delta only knows as binary.
 const LOGICAL: &str = "xtableLogicalType";
@@ -229,16 +230,8 @@ pub(super) fn older_paths(text: &str) -> Vec<(Vec<String>, Primitive)> {
 
 /// The types that columns had before they were widened ("Type Change Metadata").
 pub(super) fn older_types(text: &str, schema: &Schema) -> Vec<(FieldId, Primitive)> {
-    let (found, mut older) = (older_paths(text), Vec::new());
-    schema.walk(&mut |path, node| {
-        older.extend(
-            found
-                .iter()
-                .filter(|(p, _)| p.iter().map(String::as_str).eq(path.iter().copied()))
-                .map(|(_, ty)| (node.id, *ty)),
-        );
-    });
-    older
+    let found = type_widening::of_columns(schema, &older_paths(text));
+    found.into_iter().map(|(id, then, _)| (id, then)).collect()
 }
 
 fn primitive(name: &str) -> Option<Primitive> {
@@ -296,9 +289,15 @@ pub(super) fn type_name(primitive: Primitive) -> Option<String> {
     )
 }
 
-/// Writes `schemaString`. With column mapping every named field gets its id and its physical name.
-pub(super) fn format(schema: &Schema, mapping: Mapping, older_types: &[(FieldId, Primitive)]) -> String {
-    let writer = Writer { mapping, older_types };
+/// Writes `schemaString`. With column mapping every named field gets its id and its physical name. `declares` says whether
+/// the table has the feature by which older types are noted.
+pub(super) fn format(
+    schema: &Schema,
+    mapping: Mapping,
+    older_types: &[(FieldId, Primitive)],
+    declares: bool,
+) -> String {
+    let writer = Writer { mapping, older_types, type_changes: if declares { TYPE_CHANGES } else { OLDER_TYPES } };
     json!({ "type": "struct", "fields": writer.fields(&schema.fields) }).to_string()
 }
 
@@ -306,6 +305,8 @@ struct Writer<'a> {
     mapping: Mapping,
     /// Types that columns have in older files.
     older_types: &'a [(FieldId, Primitive)],
+    /// The key under which they are noted.
+    type_changes: &'static str,
 }
 
 impl Writer<'_> {
@@ -315,10 +316,10 @@ impl Writer<'_> {
             .iter()
             .map(|field| {
                 let mut metadata = Map::new();
-                let mut older = Vec::new();
-                self.older(field.id, &field.ty, &mut Vec::new(), &mut older);
-                if !older.is_empty() {
-                    metadata.insert(OLDER_TYPES.to_owned(), Json::Array(older));
+                let mut changes = Vec::new();
+                self.changes(field.id, &field.ty, &mut Vec::new(), &mut changes);
+                if !changes.is_empty() {
+                    metadata.insert(self.type_changes.to_owned(), Json::Array(changes));
                 }
                 if mapping != Mapping::None {
                     metadata.insert(ID.to_owned(), json!(field.id.0));
@@ -345,11 +346,11 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Older types of a column, and of what lies in it without a name of its own.
-    fn older(&self, id: FieldId, ty: &Type, path: &mut Vec<&'static str>, out: &mut Vec<Json>) {
+    /// How the type of a column changed, and of what lies in it without a name of its own ("Type Change Metadata").
+    fn changes(&self, id: FieldId, ty: &Type, path: &mut Vec<&'static str>, out: &mut Vec<Json>) {
         let mut below = |element: &Element, role| {
             path.push(role);
-            self.older(element.id, &element.ty, path, out);
+            self.changes(element.id, &element.ty, path, out);
             path.pop();
         };
         match ty {
@@ -360,15 +361,11 @@ impl Writer<'_> {
                 below(&entry.1, "value");
             }
             Type::Primitive(now) => {
-                let mut names: Vec<String> = Vec::new();
-                for (_, then) in self.older_types.iter().filter(|(older, _)| *older == id) {
-                    let name = type_name(*then).filter(|name| Some(name) != type_name(*now).as_ref());
-                    let name = name.filter(|name| !names.contains(name));
-                    names.extend(name);
-                }
-                for name in names {
+                let older = self.older_types.iter().filter(|(older, _)| *older == id).map(|(_, then)| *then);
+                for (from, to) in type_widening::steps(older, *now) {
                     let mut change = Map::new();
-                    change.insert("fromType".to_owned(), json!(name));
+                    change.insert("fromType".to_owned(), json!(type_name(from)));
+                    change.insert("toType".to_owned(), json!(type_name(to)));
                     if !path.is_empty() {
                         change.insert("fieldPath".to_owned(), json!(path.join(".")));
                     }
@@ -432,7 +429,7 @@ mod tests {
         assert!(!element.required);
         let Type::Map(entry) = &schema.fields[2].ty else { panic!() };
         assert!(entry.1.required && entry.0.required);
-        let again = parse("t", &format(&schema, Mapping::None, &[]), Mapping::None).unwrap().0;
+        let again = parse("t", &format(&schema, Mapping::None, &[], true), Mapping::None).unwrap().0;
         assert_eq!(again, schema);
     }
 

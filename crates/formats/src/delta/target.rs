@@ -22,12 +22,15 @@ pub struct DeltaTargetOptions {
     pub checkpoint_interval: i64,
     /// Commits that a checkpoint covers are deleted after this many milliseconds.
     pub log_retention_ms: i64,
+    /// Whether tables whose older files hold narrower types say so by the feature that the protocol has for it. Readers that
+    /// do not know the feature open no such table, and some of them would have found all values.
+    pub type_widening: bool,
 }
 
 impl Default for DeltaTargetOptions {
     /// Ten commits and thirty days, as Delta's own writers.
     fn default() -> Self {
-        Self { checkpoint_interval: 10, log_retention_ms: 30 * 86_400_000 }
+        Self { checkpoint_interval: 10, log_retention_ms: 30 * 86_400_000, type_widening: true }
     }
 }
 

@@ -56,6 +56,10 @@ pub(super) struct Sync {
     /// Format version of Iceberg targets, 2 or 3 [default: 2, unless the table has or needs 3]
     #[arg(long, value_name = "VERSION", value_parser = clap::value_parser!(i32).range(2..=3))]
     iceberg_format_version: Option<i32>,
+    /// Leave the feature typeWidening of Delta undeclared in tables whose older files hold narrower types, for readers that
+    /// do not know it
+    #[arg(long)]
+    without_type_widening: bool,
     /// Say what would be committed and what cannot be expressed; write nothing
     #[arg(long)]
     dry_run: bool,
@@ -162,6 +166,7 @@ impl Sync {
         let target_options = TargetOptions {
             retention_ms: self.retention_hours.map(|h| h.saturating_mul(3_600_000)),
             iceberg_format_version: self.iceberg_format_version,
+            type_widening: self.without_type_widening.then_some(false),
             ..TargetOptions::default()
         };
         let mut lines = Vec::new();

@@ -91,6 +91,7 @@ async fn one(
         retention_ms: settings.retention_ms,
         checkpoint_interval: settings.checkpoint_interval,
         iceberg_format_version: settings.iceberg_format_version,
+        type_widening: settings.type_widening,
     };
     let mut target = open_target(format, stores, &conversion.target_root, &options)?;
     let run = Options {

@@ -19,12 +19,13 @@ enum Kind {
 }
 
 /// Every known key. docs/CONVERSION.md says what each means.
-const KEYS: [(&str, Kind); 20] = [
+const KEYS: [(&str, Kind); 21] = [
     ("azure.access-key", Kind::Secret),
     ("azure.endpoint", Kind::Store),
     ("azure.oauth2-token", Kind::Secret),
     ("azure.sas-token", Kind::Secret),
     ("delta.checkpoint-interval", Kind::Plain),
+    ("delta.type-widening", Kind::Plain),
     ("gcs.endpoint", Kind::Store),
     ("gcs.oauth2-token", Kind::Secret),
     ("gcs.service-account-key", Kind::Secret),
@@ -71,6 +72,8 @@ pub struct Settings {
     pub iceberg_format_version: Option<i32>,
     /// After how many commits a Delta target gets a checkpoint.
     pub checkpoint_interval: Option<i64>,
+    /// Whether a Delta target declares type widening where older files make it need it.
+    pub type_widening: Option<bool>,
     /// How to reach the stores, where the request says so.
     pub stores: Option<StoreConfig>,
 }
@@ -148,6 +151,7 @@ impl Settings {
             on_unsupported_deletes,
             iceberg_format_version,
             checkpoint_interval: interval.transpose()?,
+            type_widening: boolean("delta.type-widening")?,
             stores: asks_for_stores.then(|| stores(&get, boolean("s3.path-style-access")?, grants)).transpose()?,
         })
     }
@@ -324,6 +328,7 @@ mod tests {
             ("hudi.read-optimised", "1"),
             ("partition-spec", "x"),
             ("delta.checkpoint-interval", "0"),
+            ("delta.type-widening", "maybe"),
             ("iceberg.format-version", "1"),
             ("on-unsupported-deletes", "warn"),
             ("s3.access-key-id", "only"),

@@ -43,7 +43,7 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let unpartitioned = current.is_some_and(|c| c.metadata.partition_columns.as_ref().is_none_or(Vec::is_empty));
     let unpartitioned = (current.is_some() && unpartitioned) || target.unpartitioned;
-    let mut definition = Definition::new(current, state, now_ms, unpartitioned)?;
+    let mut definition = Definition::new(current, state, now_ms, unpartitioned, target.options.type_widening)?;
     let data_change = operation != Operation::Replace;
     let rebase = Rebase::new(&target.root, state)?;
     if let Some(root) = rebase.named_root() {
@@ -74,11 +74,9 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
     };
     let has_vectors =
         current.is_some_and(|c| c.protocol.reader_features.iter().flatten().any(|f| f == "deletionVectors"));
-    let done = match fill(target, &mut writing, source, files, has_vectors).await {
-        Ok(()) => {
-            writing.definition.note_older(&source.older_types());
-            finish(target, &mut writing, state).await
-        }
+    let filled = fill(target, &mut writing, source, files, has_vectors).await;
+    let done = match filled.and_then(|()| writing.definition.note_older(&source.older_types())) {
+        Ok(()) => finish(target, &mut writing, state).await,
         Err(e) => Err(e),
     };
     let Err(error) = done else { return done };

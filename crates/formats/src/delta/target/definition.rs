@@ -4,8 +4,8 @@ use super::super::action::{Format, Metadata, Protocol};
 use super::super::schema::{self, Mapping};
 use super::super::source::Definition as Current;
 use super::super::write::{FileWriter, PartitionColumn};
-use super::super::{partition, protocol};
-use crate::sync::{Result, to_properties};
+use super::super::{partition, protocol, type_widening};
+use crate::sync::{Error, Result, to_properties};
 use hoglake_model::FieldId;
 use hoglake_model::table::{
     Field, FieldIds, Primitive, Schema, TableFormat, TableState, Transform, Type, Unsupported, UnsupportedKind, Value,
@@ -33,10 +33,20 @@ pub(super) struct Definition {
     pub warnings: Vec<String>,
     /// What the schema's text is made of, with the types that older files have.
     schema: (Schema, Mapping, Vec<(FieldId, Primitive)>),
+    /// Whether those are declared as the protocol asks.
+    declares: bool,
 }
 
 impl Definition {
-    pub fn new(current: Option<&Current>, state: &TableState, now_ms: i64, unpartitioned: bool) -> Result<Self> {
+    pub fn new(
+        current: Option<&Current>,
+        state: &TableState,
+        now_ms: i64,
+        unpartitioned: bool,
+        type_widening: bool,
+    ) -> Result<Self> {
+        // A table that has the feature keeps it.
+        let declares = type_widening || current.is_some_and(|c| type_widening::is_declared(&c.protocol));
         let before = current.map(|c| protocol::mapping("the target", &c.protocol, &c.metadata)).transpose()?;
         let wanted = wanted_mapping(state);
         // Turning mapping off again would orphan the physical names in the log.
@@ -74,9 +84,10 @@ impl Definition {
             had.walk(&mut |path, node| {
                 known.extend(node.ty.primitive().map(|ty| (path.iter().map(|p| (*p).to_owned()).collect(), ty)));
             });
-            note_older(&table_schema, &known, &mut older_types);
+            type_widening::note(&table_schema, &known, &mut older_types);
         }
-        let mut warnings = lost(state, mapping, &older_types);
+        let mut warnings = lost(state, mapping);
+        warnings.extend(type_widening::warnings(&table_schema, &older_types, declares));
         let mut columns = partition_columns(state, &table_schema, &mut warnings);
         if unpartitioned {
             columns.clear();
@@ -106,7 +117,7 @@ impl Definition {
             name: previous.map_or_else(|| state.name.clone(), |m| m.name.clone()),
             description: previous.and_then(|m| m.description.clone()),
             format: Some(Format { provider: "parquet".to_owned() }),
-            schema_string: schema::format(&table_schema, mapping, &older_types),
+            schema_string: schema::format(&table_schema, mapping, &older_types, declares),
             partition_columns: Some(columns.iter().map(|(name, _)| name.clone()).collect()),
             configuration: Some(configuration),
             created_time: previous.map_or(Some(now_ms), |m| m.created_time),
@@ -114,17 +125,46 @@ impl Definition {
         let schema = (table_schema.clone(), mapping, older_types);
         let files = FileWriter::new(&table_schema, columns.into_iter().map(|(_, column)| column).collect());
         let features = features(&state.schema, mapping);
-        Ok(Self { metadata, files, features, restate, warnings, schema })
+        let mut definition = Self { metadata, files, features, restate, warnings, schema, declares };
+        definition.declare_widened();
+        Ok(definition)
     }
 
     /// Takes in types that only the files told of, by the names down to the columns.
-    pub fn note_older(&mut self, found: &[(Vec<String>, Primitive)]) {
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] naming the columns whose older files no reader would find the values of.
+    pub fn note_older(&mut self, found: &[(Vec<String>, Primitive)]) -> Result<()> {
         let (schema, mapping, older_types) = &mut self.schema;
         let known = older_types.len();
-        note_older(schema, found, older_types);
-        if let Some(new) = older_types.get(known..).filter(|new| !new.is_empty()) {
-            self.warnings.extend(widened(schema, new));
-            self.metadata.schema_string = schema::format(schema, *mapping, older_types);
+        for (id, then, _) in type_widening::of_columns(schema, found) {
+            if !older_types.contains(&(id, then)) {
+                older_types.push((id, then));
+            }
+        }
+        let new = older_types.get(known..).unwrap_or_default();
+        let refused = type_widening::unsupported(schema, new);
+        if !refused.is_empty() {
+            return Err(Error::Unsupported(refused));
+        }
+        self.warnings.extend(type_widening::warnings(schema, new, self.declares));
+        self.metadata.schema_string = schema::format(schema, *mapping, older_types, self.declares);
+        self.declare_widened();
+        Ok(())
+    }
+
+    /// Declares the feature by which readers know of narrower types in older files, if there are any.
+    fn declare_widened(&mut self) {
+        let (schema, _, older_types) = &self.schema;
+        let differs = |(id, then): &(FieldId, Primitive)| {
+            schema.primitive(*id).is_some_and(|now| type_widening::differ(*then, now))
+        };
+        if !self.declares || !older_types.iter().any(differs) || self.features.contains(&type_widening::FEATURE) {
+            return;
+        }
+        self.features.push(type_widening::FEATURE);
+        if let Some(configuration) = &mut self.metadata.configuration {
+            configuration.insert(type_widening::ENABLE.to_owned(), Some("true".to_owned()));
         }
     }
 
@@ -174,7 +214,10 @@ impl Definition {
             let implied = implied.iter().filter(|(version, _)| old.min_writer_version >= *version);
             writer.extend(implied.map(|(_, feature)| (*feature).to_owned()));
         }
-        for feature in &self.features {
+        // A table that has the feature as a preview keeps it as that.
+        let preview = writer.iter().any(|f| f == type_widening::PREVIEW);
+        let features = self.features.iter().filter(|f| !(preview && **f == type_widening::FEATURE));
+        for feature in features {
             for list in [&mut reader, &mut writer] {
                 if !list.iter().any(|f| f == feature) {
                     list.push((*feature).to_owned());
@@ -207,7 +250,7 @@ fn features(schema: &Schema, mapping: Mapping) -> Vec<&'static str> {
 }
 
 /// What the source says of its columns and Delta does not.
-fn lost(state: &TableState, mapping: Mapping, older_types: &[(FieldId, Primitive)]) -> Vec<String> {
+fn lost(state: &TableState, mapping: Mapping) -> Vec<String> {
     let path = |id| state.schema.path(id).map(|path| path.join("."));
     let mut lost = Vec::new();
     let identifiers: Vec<_> = state.schema.identifier_fields.iter().filter_map(|id| path(*id)).collect();
@@ -220,49 +263,7 @@ fn lost(state: &TableState, mapping: Mapping, older_types: &[(FieldId, Primitive
              map columns by name all the same (delta-rs and DuckDB do) find null in it"
         ));
     }
-    lost.extend(widened(&state.schema, older_types));
     lost
-}
-
-/// What is said of columns that were widened.
-fn widened(schema: &Schema, older_types: &[(FieldId, Primitive)]) -> Vec<String> {
-    let mut said = Vec::new();
-    for (id, then) in older_types {
-        if let (Some(path), Some(now)) = (schema.path(*id), schema.primitive(*id))
-            && schema::type_name(*then) != schema::type_name(now)
-        {
-            said.push(format!(
-                "older files may hold the column {} as {then} instead of {now}; the table does not declare the feature \
-                 typeWidening, with which not all readers would open it",
-                path.join(".")
-            ));
-        }
-    }
-    said
-}
-
-/// Adds to `older_types` what columns of the schema were, if that has been widened since.
-fn note_older(schema: &Schema, known: &[(Vec<String>, Primitive)], older_types: &mut Vec<(FieldId, Primitive)>) {
-    schema.walk(&mut |path, node| {
-        let Some(now) = node.ty.primitive() else { return };
-        for (_, then) in known.iter().filter(|(known, _)| known.iter().map(String::as_str).eq(path.iter().copied())) {
-            if widens(*then, now) && !older_types.contains(&(node.id, *then)) {
-                older_types.push((node.id, *then));
-            }
-        }
-    });
-}
-
-/// Whether a column of the first type may have become one of the second while its files stayed ("Type Widening").
-fn widens(then: Primitive, now: Primitive) -> bool {
-    use Primitive::{Byte, Date, Decimal, Double, Float, Int, Long, Short, Timestamp};
-    match (then, now) {
-        (then, now) if then == now => false,
-        (Byte, Short | Int | Long | Double | Decimal(_)) | (Short, Int | Long | Double | Decimal(_)) => true,
-        (Int, Long | Double | Decimal(_)) | (Long, Decimal(_)) | (Float, Double) | (Date, Timestamp) => true,
-        (Decimal(then), Decimal(now)) => then.precision <= now.precision,
-        _ => false,
-    }
 }
 
 /// Column mapping by id where names in the files differ from today's, by name where a name is not allowed otherwise.
@@ -369,6 +370,7 @@ pub(super) fn unsupported(state: &TableState) -> Vec<Unsupported> {
         _ => None,
     });
     found.extend(capability::initial_defaults(target, &state.schema));
+    found.extend(type_widening::unsupported(&state.schema, &state.binding.older_types));
     // "All column names must be unique regardless of casing."
     found.extend(capability::twins(target, &state.schema, true));
     if !state.binding.by_id.is_empty() && state.binding.ids_may_be_absent {

@@ -60,7 +60,6 @@ fn used(metadata: &Metadata, is_followed: bool) -> Vec<(&'static str, String)> {
         ("generatedColumns", "delta.generationExpression"),
         ("identityColumns", "delta.identity."),
         ("allowColumnDefaults", "CURRENT_DEFAULT"),
-        ("typeWidening", "delta.typeChanges"),
     ] {
         found.extend(column_with(&schema, key, 0).map(|column| (feature, format!("column {column}"))));
     }
