@@ -26,9 +26,11 @@ const SHORTS: &str = "short becomes int";
 const FIXED: &str = "fixed becomes binary";
 const KEY: &str = "the key";
 const PARTITION_NULLS: &str = "NOT NULL of partition columns";
+/// Of a binary column, or by a field that older files were not written with.
+const IDENTITY: &str = "partitioning by identity";
 
 const PAIRS: [Pair; 6] = [
-    Pair { formats: (Delta, Iceberg), losses: &[BYTES, SHORTS, PARTITION_NULLS], at_least: 30 },
+    Pair { formats: (Delta, Iceberg), losses: &[BYTES, SHORTS, PARTITION_NULLS, IDENTITY], at_least: 30 },
     Pair { formats: (Delta, Hudi), losses: &[BYTES, SHORTS], at_least: 15 },
     Pair {
         formats: (Iceberg, Delta),
@@ -39,8 +41,7 @@ const PAIRS: [Pair; 6] = [
             "partitioning by bucket",
             "partitioning by day",
             "partitioning by hour",
-            // Of a binary column, or by a field that older files were not written with.
-            "partitioning by identity",
+            IDENTITY,
             "partitioning by month",
             "partitioning by truncate",
             "partitioning by year",
@@ -122,7 +123,7 @@ async fn shown(format: TableFormat, at: &Path) -> Result<Shown> {
             deleted: source.deleted_rows(file).await?.iter().collect(),
             partition: values.map(|(field, value)| (field.name.clone(), value.clone())).collect(),
         };
-        let place = path.as_str().trim_start_matches("data/").to_owned();
+        let place = path.as_str().trim_start_matches("data/").trim_start_matches("file://").to_owned();
         assert!(files.insert(place, kept).is_none(), "{path:?} is there twice");
     }
     Ok(Shown { state: TableState::clone(&state), files, rows: total })
