@@ -2,8 +2,9 @@
 
 use crate::sync::{Error, Result};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A JSON object of nullable strings, in order.
 pub(super) type Pairs<'a> = Vec<(Cow<'a, str>, Option<Cow<'a, str>>)>;
@@ -40,6 +41,22 @@ pub(super) struct Add<'a> {
     #[serde(borrow)]
     pub deletion_vector: Option<VectorDescriptor<'a>>,
     pub base_row_id: Option<i64>,
+    /// Read only where they are kept.
+    #[serde(borrow)]
+    pub tags: Option<&'a RawValue>,
+}
+
+impl Add<'_> {
+    /// The tags; what is no text is one as JSON.
+    pub fn tags(&self) -> Option<Pairs<'static>> {
+        let tags: BTreeMap<String, serde_json::Value> = serde_json::from_str(self.tags?.get()).ok()?;
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::Null => None,
+            serde_json::Value::String(text) => Some(text.into()),
+            other => Some(other.to_string().into()),
+        };
+        Some(tags.into_iter().map(|(key, value)| (key.into(), text(value))).collect())
+    }
 }
 
 /// A line as far as checkpoints keep it.
@@ -252,6 +269,7 @@ mod tests {
         let text = r#"{"add":{"path":"a%20b","partitionValues":null,"size":1,"modificationTime":2,"dataChange":true,"tags":null,"deletionVector":null}}"#;
         let add = parse("x", 1, text).unwrap().add.unwrap();
         assert_eq!((add.path.as_ref(), add.partition_values.len()), ("a%20b", 0));
+        assert_eq!(add.tags(), None);
         let text = r#"{"commitInfo":{"operation":7,"tags":"none","inCommitTimestamp":12}}"#;
         let info = parse("x", 1, text).unwrap().commit_info.unwrap();
         assert_eq!((info.in_commit_timestamp, info.tags.is_none()), (Some(12), true));
@@ -264,6 +282,17 @@ mod tests {
         let add = parse("x", 1, text).unwrap().add.unwrap();
         let values: Vec<_> = add.partition_values.iter().map(|(k, v)| (k.as_ref(), v.as_deref())).collect();
         assert_eq!(values, [("a", None), ("b", Some("")), ("c", Some("é"))]);
+    }
+
+    #[test]
+    fn tags_are_texts_whatever_their_writer_put_there() {
+        let text = r#"{"add":{"path":"p","tags":{"b":"1","a":null,"n":7}}}"#;
+        let add = parse("x", 1, text).unwrap().add.unwrap();
+        let expected: Pairs<'_> =
+            vec![("a".into(), None), ("b".into(), Some("1".into())), ("n".into(), Some("7".into()))];
+        assert_eq!(add.tags(), Some(expected));
+        let add = parse("x", 1, r#"{"add":{"path":"p","tags":"none"}}"#).unwrap().add.unwrap();
+        assert_eq!(add.tags(), None);
     }
 
     #[test]

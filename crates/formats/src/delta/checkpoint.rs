@@ -197,8 +197,9 @@ fn add_actions(batch: &RecordBatch, into: &mut Actions) {
     }
 }
 
-/// Streams batches of the `add` actions of one Parquet file; the flag says whether only typed statistics exist.
-pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(Batches, bool)> {
+/// Streams batches of the `add` actions of one Parquet file, with their tags or without; the flag says whether only typed
+/// statistics exist.
+pub(super) async fn adds(root: &TableRoot, key: &str, tags: bool) -> Result<(Batches, bool)> {
     let part = open(root, key).await?;
     let typed_only = leaf(&part, "add.stats").is_none_or(|leaf| valid_rows(&part, leaf) == Some(0));
     let mask = project(&part, |path| {
@@ -206,6 +207,7 @@ pub(super) async fn adds(root: &TableRoot, key: &str) -> Result<(Batches, bool)>
         let (first, _) = path.split_once('.').unwrap_or((path, ""));
         match first {
             "path" | "partitionValues" | "size" | "modificationTime" | "deletionVector" | "baseRowId" => true,
+            "tags" => tags,
             "stats" => !typed_only,
             "stats_parsed" => typed_only,
             _ => false,
@@ -316,9 +318,18 @@ pub(super) fn decode(
     Ok(files)
 }
 
-/// Visits the live `add` actions of a batch.
-pub(super) fn each_add(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(&Add<'_>) -> Result<()>) -> Result<()> {
-    each_row(keys, batch, |_, add| visit(add))
+/// Visits the live `add` actions of a batch with their tags.
+pub(super) fn each_add(
+    keys: &Keys,
+    batch: &RecordBatch,
+    mut visit: impl FnMut(&Add<'_>, Option<Pairs<'_>>) -> Result<()>,
+) -> Result<()> {
+    let all = batch.column_by_name("add").and_then(|c| c.as_struct_opt());
+    let with_tags = all.and_then(|add| Some((add, add.column_by_name("tags")?)));
+    each_row(keys, batch, |row, add| {
+        let tags = with_tags.filter(|(_, tags)| tags.is_valid(row)).map(|(add, _)| pairs(add, "tags", row));
+        visit(add, tags)
+    })
 }
 
 fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<'_>) -> Result<()>) -> Result<()> {
@@ -338,6 +349,7 @@ fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<
             stats: string(add, "stats", row).map(Cow::Borrowed),
             deletion_vector,
             base_row_id: integer(add, "baseRowId", row),
+            tags: None,
         };
         visit(row, &action)?;
     }

@@ -77,9 +77,9 @@ async fn fill(
             continue;
         }
         let damaged = |e| Error::parquet(root.spell(part), &e);
-        let (mut batches, _) = checkpoint::adds(root, part).await?;
+        let (mut batches, _) = checkpoint::adds(root, part, true).await?;
         while let Some(batch) = batches.try_next().await.map_err(damaged)? {
-            checkpoint::each_add(&keys, &batch, |add| out.add(add))?;
+            checkpoint::each_add(&keys, &batch, |add, tags| out.add(add, tags))?;
             out.spill(root).await?;
         }
         let mut batches = checkpoint::removes(root, part).await?;

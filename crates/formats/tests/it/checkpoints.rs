@@ -90,6 +90,37 @@ async fn checkpoints_keep_what_applications_and_domains_have_noted() {
 }
 
 #[tokio::test]
+async fn checkpoints_keep_the_tags_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    let mut log = Log::new(&table);
+    log.commit(&[Log::add("a")]);
+    follow(&table, &target, Mode::Incremental).await;
+    // Another writer tags the file.
+    let first = target.join("_delta_log/00000000000000000000.json");
+    let add: serde_json::Value = std::fs::read_to_string(&first)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .find(|line| line["add"].is_object())
+        .unwrap();
+    let mut tagged = add.clone();
+    tagged["add"]["tags"] = serde_json::json!({"INSERTION_TIME": "1677811178336000", "ZCUBE_ID": null});
+    std::fs::write(target.join(format!("_delta_log/{:020}.json", 1)), tagged.to_string()).unwrap();
+    let path = add["add"]["path"].as_str().unwrap();
+    let expected = serde_json::json!({path: {"INSERTION_TIME": "1677811178336000", "ZCUBE_ID": null}});
+    // The first checkpoint is made of commits, the second of the first.
+    for (name, version) in [("b", 2), ("c", 3), ("d", 4)] {
+        log.commit(&[Log::add(name)]);
+        follow(&table, &target, Mode::Incremental).await;
+        let checkpoint = target.join(format!("_delta_log/{version:020}.checkpoint.parquet"));
+        assert_eq!(checkpoint.exists(), version != 3);
+    }
+    let seen = judge("checkpoint.py", &[target.to_str().unwrap(), "app"]);
+    assert_eq!((&seen["files"], &seen["tags"]), (&4.into(), &expected), "{seen}");
+}
+
+#[tokio::test]
 async fn a_large_checkpoint_leaves_memory_as_it_is_made() {
     const FILES: usize = 60_000;
     let folder = tempfile::tempdir().unwrap();

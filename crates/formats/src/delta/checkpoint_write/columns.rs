@@ -1,6 +1,7 @@
 //! The columns of a checkpoint ("Checkpoint Schema").
 
 use super::super::action::VectorDescriptor;
+use crate::sync::{Error, Result};
 use arrow::array::{Int32Array, Int64Array, StringArray, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
@@ -63,6 +64,7 @@ pub(super) fn add_fields() -> Fields {
         field("modificationTime", DataType::Int64),
         field("dataChange", DataType::Boolean),
         field("stats", DataType::Utf8),
+        field("tags", map_type()),
         field("deletionVector", DataType::Struct(vector_fields())),
     ]
     .into()
@@ -121,14 +123,23 @@ pub(super) struct Tombstone {
 }
 
 impl VectorRow {
-    pub fn new(v: &VectorDescriptor<'_>) -> Self {
-        Self {
+    /// The vector of the file at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for one that is larger, or begins further on, than the protocol has numbers for.
+    pub fn new(path: &str, v: &VectorDescriptor<'_>) -> Result<Self> {
+        let int = |n: i64| {
+            let detail =
+                || format!("its deletion vector has the size or offset {n}; the protocol ends at 2 GiB: rewrite it");
+            i32::try_from(n).map_err(|_| Error::malformed(path, detail()))
+        };
+        Ok(Self {
             storage_type: v.storage_type.to_string(),
             path: v.path_or_inline_dv.to_string(),
-            offset: v.offset.and_then(|n| i32::try_from(n).ok()),
-            size: i32::try_from(v.size_in_bytes).unwrap_or(0),
+            offset: v.offset.map(int).transpose()?,
+            size: int(v.size_in_bytes)?,
             cardinality: v.cardinality,
-        }
+        })
     }
 }
 
@@ -149,4 +160,27 @@ pub(super) fn vector_column(
         ],
         Some(present),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_beyond_the_numbers_of_the_protocol_are_refused() {
+        let vector = |offset, size_in_bytes| VectorDescriptor {
+            storage_type: "u".into(),
+            path_or_inline_dv: "x".into(),
+            offset: Some(offset),
+            size_in_bytes,
+            cardinality: 1 << 40,
+        };
+        let most = i64::from(i32::MAX);
+        let row = VectorRow::new("a", &vector(most, most)).unwrap();
+        assert_eq!((row.offset, row.size, row.cardinality), (Some(i32::MAX), i32::MAX, 1 << 40));
+        for (offset, size) in [(1, most + 1), (most + 1, 1)] {
+            let error = VectorRow::new("a.parquet", &vector(offset, size)).err().unwrap();
+            assert!(error.to_string().contains("a.parquet") && error.to_string().contains("2147483648"), "{error}");
+        }
+    }
 }

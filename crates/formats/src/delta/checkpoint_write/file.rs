@@ -1,6 +1,6 @@
 //! A checkpoint in the making: row groups leave memory as they are done.
 
-use super::super::action::{self, Add, DomainMetadata, Metadata, Protocol, Remove, Txn};
+use super::super::action::{self, Add, DomainMetadata, Metadata, Pairs, Protocol, Remove, Txn};
 use super::super::log_reader::Block;
 use super::super::replay::Keys;
 use super::columns::{
@@ -47,6 +47,7 @@ pub(super) struct Out {
     size: Vec<Option<i64>>,
     modified: Vec<Option<i64>>,
     stats: Vec<Option<String>>,
+    tags: MapBuilder<StringBuilder, StringBuilder>,
     vectors: Vec<Option<VectorRow>>,
     removed: Vec<Tombstone>,
 }
@@ -78,6 +79,7 @@ impl Out {
             size: Vec::new(),
             modified: Vec::new(),
             stats: Vec::new(),
+            tags: map_builder(),
             vectors: Vec::new(),
             removed: Vec::new(),
         })
@@ -173,7 +175,7 @@ impl Out {
             if let Some(add) = line.add {
                 let key = keys.key(&add.path, add.deletion_vector.as_ref());
                 if keys.insert(key) {
-                    self.add(&add)?;
+                    self.add(&add, add.tags())?;
                 }
             }
             if let Some(txn) = line.txn {
@@ -243,17 +245,21 @@ impl Out {
         Ok(())
     }
 
-    pub fn add(&mut self, add: &Add<'_>) -> Result<()> {
+    pub fn add(&mut self, add: &Add<'_>, tags: Option<Pairs<'_>>) -> Result<()> {
+        let vector = add.deletion_vector.as_ref().map(|v| VectorRow::new(&add.path, v)).transpose()?;
         self.path.push(add.path.to_string());
-        for (key, value) in &add.partition_values {
-            self.partition.keys().append_value(key);
-            self.partition.values().append_option(value.as_deref());
+        let maps = [(&mut self.partition, Some(&add.partition_values)), (&mut self.tags, tags.as_ref())];
+        for (map, entries) in maps {
+            for (key, value) in entries.into_iter().flatten() {
+                map.keys().append_value(key);
+                map.values().append_option(value.as_deref());
+            }
+            map.append(entries.is_some()).map_err(|e| Error::malformed(&self.place, e.to_string()))?;
         }
-        self.partition.append(true).map_err(|e| Error::malformed(&self.place, e.to_string()))?;
         self.size.push(add.size);
         self.modified.push(add.modification_time);
         self.stats.push(add.stats.as_ref().map(ToString::to_string));
-        self.vectors.push(add.deletion_vector.as_ref().map(VectorRow::new));
+        self.vectors.push(vector);
         self.adds += 1;
         if self.path.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
@@ -273,6 +279,7 @@ impl Out {
             Arc::new(Int64Array::from(std::mem::take(&mut self.modified))),
             Arc::new(BooleanArray::from(vec![false; rows])),
             Arc::new(StringArray::from(std::mem::take(&mut self.stats))),
+            Arc::new(self.tags.finish()),
             Arc::new(vector.map_err(|e| Error::malformed(&self.place, e.to_string()))?),
         ];
         let filled = self.structure(add_fields(), columns)?;
@@ -281,11 +288,12 @@ impl Out {
 
     /// A tombstone.
     pub fn remove(&mut self, remove: &Remove<'_>) -> Result<()> {
+        let vector = remove.deletion_vector.as_ref().map(|v| VectorRow::new(&remove.path, v)).transpose()?;
         self.removed.push(Tombstone {
             path: remove.path.to_string(),
             timestamp: remove.deletion_timestamp,
             size: remove.size,
-            vector: remove.deletion_vector.as_ref().map(VectorRow::new),
+            vector,
         });
         if self.removed.len() >= BATCH_ROWS { self.flush_removed() } else { Ok(()) }
     }

@@ -96,7 +96,7 @@ impl SnapshotReader {
 
     async fn parquet_checkpoint(&self, part: &str, keys: &Arc<Keys>) -> Result<()> {
         let place: Arc<str> = self.root.spell(part).into();
-        let (batches, typed_only) = checkpoint::adds(&self.root, part).await?;
+        let (batches, typed_only) = checkpoint::adds(&self.root, part, false).await?;
         let mut decoded = batches
             .map(|batch| {
                 let (decoder, keys, place) = (Arc::clone(&self.decoder), Arc::clone(keys), Arc::clone(&place));
