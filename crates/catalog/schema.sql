@@ -158,7 +158,7 @@ create table delete_file
   CREATE INDEX delete_file_live ON delete_file USING btree (catalog_id, table_id, data_file_id) WHERE (end_snapshot IS NULL)
   CREATE UNIQUE INDEX delete_file_one_live ON delete_file USING btree (catalog_id, data_file_id) WHERE (end_snapshot IS NULL)
 
-create table file_removal
+create table file_removal with (fillfactor=50)
   removal_id bigint not null generated always as identity
   catalog_id bigint not null
   path text not null

@@ -15,6 +15,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_removal_queue", include_str!("../migrations/0007_removal_queue.sql")),
     ("0008_idempotency_claims", include_str!("../migrations/0008_idempotency_claims.sql")),
     ("0009_liveness", include_str!("../migrations/0009_liveness.sql")),
+    ("0010_removal_claims", include_str!("../migrations/0010_removal_claims.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

@@ -62,6 +62,16 @@ pub enum Outcome {
     Absent,
 }
 
+impl Outcome {
+    /// Its name in the ledger.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Absent => "absent",
+        }
+    }
+}
+
 /// `Removal` of the contract.
 #[derive(Debug, Serialize, sqlx::FromRow)]
 pub struct Removal {
@@ -100,6 +110,8 @@ pub struct RemovalPage {
     pub has_more: bool,
 }
 
+/// Claims that one statement gives back: few, since it may compare each with each.
+const RELEASE_PAGE: usize = 1_000;
 /// Rows that one statement deletes from the ledger.
 const PURGE_PAGE: i64 = 10_000;
 
@@ -190,25 +202,18 @@ impl Catalog {
         Ok(waited?)
     }
 
-    /// Settles claims by what became of the objects; returns those that were still ours, the only ones to count.
+    /// Settles claims whose objects all became `outcome`; returns those that were still ours, the only ones to count.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn removals_settle(&self, claimant: Uuid, settled: &[(i64, Outcome)]) -> Result<Vec<i64>> {
-        let (ids, outcomes): (Vec<i64>, Vec<&str>) = settled
-            .iter()
-            .map(|(id, outcome)| {
-                let outcome = match outcome {
-                    Outcome::Deleted => "deleted",
-                    Outcome::Absent => "absent",
-                };
-                (*id, outcome)
-            })
-            .unzip();
+    pub async fn removals_settle(&self, claimant: Uuid, settled: &[i64], outcome: Outcome) -> Result<Vec<i64>> {
+        if settled.is_empty() {
+            return Ok(Vec::new());
+        }
         let ours = sqlx::query_scalar(include_str!("../sql/removal/settle.sql"))
             .bind(claimant)
-            .bind(ids)
-            .bind(outcomes)
+            .bind(settled)
+            .bind(outcome.as_str())
             .fetch_all(self.background_pool())
             .await?;
         fault::point("cleanup.settled");
@@ -220,15 +225,14 @@ impl Catalog {
     /// # Errors
     /// Any database error.
     pub async fn removals_release(&self, claimant: Uuid, errors: &[(i64, String)]) -> Result<()> {
-        if errors.is_empty() {
-            return Ok(());
+        for errors in errors.chunks(RELEASE_PAGE) {
+            sqlx::query(include_str!("../sql/removal/release.sql"))
+                .bind(claimant)
+                .bind(errors.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+                .bind(errors.iter().map(|(_, error)| error.as_str()).collect::<Vec<_>>())
+                .execute(self.background_pool())
+                .await?;
         }
-        sqlx::query(include_str!("../sql/removal/release.sql"))
-            .bind(claimant)
-            .bind(errors.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-            .bind(errors.iter().map(|(_, error)| error.as_str()).collect::<Vec<_>>())
-            .execute(self.background_pool())
-            .await?;
         Ok(())
     }
 

@@ -111,7 +111,7 @@ impl Catalog {
     pub async fn verify(&self, name: &str) -> Result<Report> {
         let catalog = self.catalog_find(name).await?;
         let begin = "begin isolation level repeatable read read only; set local statement_timeout = 0; \
-                     set local work_mem = '64MB'";
+                     set local work_mem = '64MB'; set local jit = off";
         let mut transaction = self.background_pool().begin_with(AssertSqlSafe(begin)).await?;
         let mut checks = Vec::with_capacity(CHECKS.len());
         for check in CHECKS {

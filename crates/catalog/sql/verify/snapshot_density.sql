@@ -1,11 +1,13 @@
 -- Whether the retained snapshots are [earliest, head] without a gap. Those below the floor have expired and wait for
 -- their deletion. $1 catalog_id bigint. Primary key of snapshot. One row: violations, samples.
-with range as (
-  select c.earliest_snapshot, c.head_snapshot, count(s.snapshot_id) as found, min(s.snapshot_id) as low,
-         (select max(x.snapshot_id) from snapshot x where x.catalog_id = $1) as high
-  from catalog c left join snapshot s on s.catalog_id = c.catalog_id and s.snapshot_id >= c.earliest_snapshot
-  where c.catalog_id = $1
-  group by c.earliest_snapshot, c.head_snapshot
+with floor as materialized (
+  select earliest_snapshot, head_snapshot from catalog where catalog_id = $1
+), retained as materialized (
+  -- apart from the floor, so that Postgres may count in parallel
+  select count(*) as found, min(snapshot_id) as low from snapshot
+  where catalog_id = $1 and snapshot_id >= (select earliest_snapshot from floor)
+), range as (
+  select f.*, r.*, (select max(x.snapshot_id) from snapshot x where x.catalog_id = $1) as high from floor f, retained r
 ), violation as materialized (
   select format('%s snapshots are retained, [%s, %s] needs %s', found, earliest_snapshot, head_snapshot,
                 head_snapshot - earliest_snapshot + 1) as detail

@@ -137,7 +137,7 @@ const MAINTENANCE: &[Hot] = &[
     hot!("removal/purge", "1, 86400, 1000"),
     hot!("removal/referenced", "'{s3://lake/demo/5,s3://lake/demo/gone5}'"),
     hot!("removal/release", "'00000000-0000-4000-8000-000000000001', '{5,6}', '{a,b}'"),
-    hot!("removal/settle", "'00000000-0000-4000-8000-000000000001', '{5,6}', '{deleted,absent}'"),
+    hot!("removal/settle", "'00000000-0000-4000-8000-000000000001', '{5,6}', 'deleted'"),
 ];
 
 /// Pages of a purge, with the settings of its transactions.

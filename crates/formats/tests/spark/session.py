@@ -73,10 +73,10 @@ class Checks:
             self.equal(f"{name} as {target} by {reader}", rows, read)
 
 
-def session(hudi):
-    """A Spark session; `hudi` is the version of the Hudi bundle, or None for Delta and Iceberg alone."""
+def session(hudi, others=True):
+    """A Spark session; `hudi` is the version of the Hudi bundle, or None for Delta and Iceberg (`others`) alone."""
     version = ".".join(pyspark.__version__.split(".")[:2])
-    packages = list(OTHERS[version])
+    packages = list(OTHERS[version]) if others else []
     extensions = []
     builder = SparkSession.builder.master("local[2]")
     if hudi:

@@ -1,7 +1,7 @@
 """Lets Spark read what hoglake wrote, and hoglake read what Spark wrote. `./x verify-spark` runs it.
 
-verify.py HOGLAKE HUDI_VERSION      Hudi as a target and as a source, with the bundle of that version
-verify.py HOGLAKE none              Iceberg and Delta, row-level deletes included
+verify.py HOGLAKE HUDI_VERSION [PART...]    Hudi as a target and as a source, with the bundle of that version
+verify.py HOGLAKE none [PART...]            Iceberg and Delta, row-level deletes included
 
 The packages come from Maven Central by Spark itself. The last line says how many checks passed; the exit code is 1 when
 one failed that is not known and explained.
@@ -28,7 +28,7 @@ PARTS = {
 checks = Checks(hoglake)
 with tempfile.TemporaryDirectory() as work:
     work = Path(work)
-    builder = session(None if hudi == "none" else hudi)
+    builder = session(None if hudi == "none" else hudi, others=parts != ["targets"])
     spark = builder.config("spark.sql.warehouse.dir", str(work / "warehouse")).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for part in parts or PARTS:

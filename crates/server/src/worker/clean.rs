@@ -4,7 +4,9 @@ mod uploads;
 
 use super::{Record, Trigger, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome as AuditOutcome};
-use futures::{StreamExt, TryStreamExt, stream};
+use chrono::{DateTime, Utc};
+use futures::future::join_all;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::fault;
 use hoglake_catalog::pace::Pace;
@@ -15,11 +17,17 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
+use tokio::sync::{Mutex, OnceCell};
 use uuid::Uuid;
 
 /// Paths that are claimed together: several bulk deletions, which share the listings that tell what is there.
-const CLAIM: i64 = 50_000;
+const CLAIM: i64 = 30_000;
+/// Claims at a time, so that the store deletes while the database claims. Of a timer one.
+const LANES: usize = 2;
+/// Objects that are deleted, and then settled, together.
+const DELETED_TOGETHER: usize = 10_000;
 /// Paths that a timer claims together.
 const GENTLE_CLAIM: i64 = 4_000;
 /// The same while somebody commits.
@@ -44,6 +52,38 @@ pub struct CleanupStatus {
     /// Objects that the store would not delete now; they are tried again.
     #[serde(skip_serializing_if = "is_zero")]
     pub failed: i64,
+}
+
+/// A cleanup on its way, shared by its lanes.
+struct Sweep<'a> {
+    catalog: &'a CatalogIdentity,
+    record: &'a Record,
+    trigger: Trigger,
+    /// By the database's clock.
+    began: DateTime<Utc>,
+    /// Paths that may still be claimed.
+    left: AtomicI64,
+    /// Once something was claimed.
+    begun: OnceCell<()>,
+    /// One claim at a time: two would stumble over each other's locks.
+    claiming: Mutex<()>,
+    /// One bulk deletion at a time: lanes that claim and settle meanwhile keep the store and the database busy.
+    deleting: Mutex<()>,
+}
+
+impl Sweep<'_> {
+    fn left(&self) -> i64 {
+        self.left.load(Ordering::Relaxed)
+    }
+}
+
+impl CleanupStatus {
+    fn add(&mut self, other: &Self) {
+        self.removed += other.removed;
+        self.missing += other.missing;
+        self.still_referenced += other.still_referenced;
+        self.failed += other.failed;
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -100,86 +140,147 @@ impl Worker {
         record: &Record,
         trigger: Trigger,
     ) -> Result<CleanupStatus, WorkError> {
-        let mut pace = Pace::new(catalog.id, trigger == Trigger::Timer);
-        let mut status = CleanupStatus::default();
-        let sweep_began = self.catalog.database_time().await?;
-        let mut left = batch;
-        while left > 0 {
-            let begun = Instant::now();
-            let request = ClaimRequest {
-                claimant: Uuid::new_v4(),
-                min_age: self.settings.removal_min_age(),
-                limit: left.min(pace.step(CLAIM, GENTLE_CLAIM, BUSY_CLAIM)),
-                sweep_began,
-            };
-            let claims = self.catalog.removals_claim(catalog.id, request).await?;
-            let claimed = claims.unreferenced.len() + claims.referenced.len();
-            if claimed == 0 {
-                break;
-            }
-            left -= count(claimed);
-            record.begin().await?;
-            for (kept, referrer) in &claims.referenced {
-                status.still_referenced += 1;
-                let detail = format!("kept: {referrer} refers to it");
-                let outcome = AuditOutcome::InvariantViolation;
-                self.audit_line(Action::CleanupViolation, outcome, &catalog.name, Some(&kept.path), Some(&detail));
-            }
-            self.delete(catalog, request.claimant, claims.unreferenced, &mut status).await?;
-            if left > 0 {
-                self.catalog.rest(&mut pace, begun.elapsed()).await?;
-            }
+        let lanes = if trigger == Trigger::Timer { 1 } else { LANES };
+        let began = self.catalog.database_time().await?;
+        let sweep = Sweep {
+            catalog,
+            record,
+            trigger,
+            began,
+            left: AtomicI64::new(batch),
+            begun: OnceCell::new(),
+            claiming: Mutex::new(()),
+            deleting: Mutex::new(()),
+        };
+        let mut total = CleanupStatus::default();
+        for lane in join_all((0..lanes).map(|_| self.clean_lane(&sweep))).await {
+            total.add(&lane?);
         }
-        Ok(status)
+        Ok(total)
     }
 
-    /// Deletes claimed objects, no transaction open, and settles the claims.
+    /// Claims, deletes and settles until the queue is empty, the batch is used up, or a lane has failed.
+    async fn clean_lane(&self, sweep: &Sweep<'_>) -> Result<CleanupStatus, WorkError> {
+        let mut status = CleanupStatus::default();
+        let mut pace = Pace::new(sweep.catalog.id, sweep.trigger == Trigger::Timer);
+        let outcome = async {
+            while sweep.left() > 0 && self.clean_step(sweep, &mut pace, &mut status).await? {}
+            Ok(())
+        }
+        .await;
+        if outcome.is_err() {
+            sweep.left.store(0, Ordering::Relaxed);
+        }
+        outcome.map(|()| status)
+    }
+
+    /// One claim. False when there was nothing to claim.
+    async fn clean_step(
+        &self,
+        sweep: &Sweep<'_>,
+        pace: &mut Pace,
+        status: &mut CleanupStatus,
+    ) -> Result<bool, WorkError> {
+        let turn = sweep.claiming.lock().await;
+        let begun = Instant::now();
+        let limit = sweep.left().min(pace.step(CLAIM, GENTLE_CLAIM, BUSY_CLAIM));
+        sweep.left.fetch_sub(limit, Ordering::Relaxed);
+        let request = ClaimRequest {
+            claimant: Uuid::new_v4(),
+            min_age: self.settings.removal_min_age(),
+            limit,
+            sweep_began: sweep.began,
+        };
+        let claims = self.catalog.removals_claim(sweep.catalog.id, request).await?;
+        drop(turn);
+        let claimed = count(claims.unreferenced.len() + claims.referenced.len());
+        if claimed == 0 {
+            return Ok(false);
+        }
+        sweep.left.fetch_add(limit - claimed, Ordering::Relaxed);
+        sweep.begun.get_or_try_init(|| sweep.record.begin()).await?;
+        for (kept, referrer) in &claims.referenced {
+            status.still_referenced += 1;
+            let detail = format!("kept: {referrer} refers to it");
+            let outcome = AuditOutcome::InvariantViolation;
+            self.audit_line(Action::CleanupViolation, outcome, &sweep.catalog.name, Some(&kept.path), Some(&detail));
+        }
+        self.delete(sweep, request.claimant, claims.unreferenced, status).await?;
+        if sweep.left() > 0 {
+            self.catalog.rest(pace, begun.elapsed()).await?;
+        }
+        Ok(true)
+    }
+
+    /// Deletes claimed objects, no transaction open, and settles the claims, a page while the next one is deleted.
     async fn delete(
         &self,
-        catalog: &CatalogIdentity,
+        sweep: &Sweep<'_>,
         claimant: Uuid,
         claimed: Vec<Claimed>,
         status: &mut CleanupStatus,
     ) -> Result<(), WorkError> {
         let staged: Vec<Claimed> = claimed.iter().filter(|c| c.is_staged).cloned().collect();
         let half_way = self.remove_unfinished(staged).await;
-        let paths: HashMap<i64, String> = claimed.iter().map(|c| (c.removal_id, c.path.clone())).collect();
-        let (groups, mut failed) = self.by_store(claimed);
-        let mut settled: Vec<(i64, Outcome)> = Vec::new();
+        let paths = claimed.iter().map(|c| (c.removal_id, c.path.clone())).collect();
+        let (groups, unopened) = self.by_store(claimed);
+        self.settle(sweep, claimant, &Fates { failed: unopened, ..Fates::default() }, &paths, status).await?;
         for (store, objects) in groups {
             let (present, unknown) = existing(&store, &objects).await;
-            let (gone, errors) = delete_all(&store, present.iter().cloned().collect()).await;
-            for (removal, object) in objects {
-                let path = &object.path;
-                let half = half_way.get(&removal);
-                let error = half.and_then(|half| half.as_ref().err());
-                if let Some(error) = unknown.get(path).or_else(|| errors.get(path)).or(error) {
-                    failed.push((removal, error.clone()));
-                } else if gone.contains(path) || (half.is_some() && !present.contains(path)) {
-                    settled.push((removal, Outcome::Deleted));
-                } else if !present.contains(path) {
-                    settled.push((removal, Outcome::Absent));
-                } else {
-                    failed.push((removal, "the store did not say whether it deleted the object".to_owned()));
-                }
+            let group = Group { claimant, store, present, unknown, half_way: &half_way, paths: &paths };
+            let pages: Vec<_> =
+                objects.chunks(DELETED_TOGETHER).map(|page| self.delete_page(sweep, &group, page).boxed()).collect();
+            let settled: Vec<_> = stream::iter(pages).buffered(2).collect().await;
+            for page in settled {
+                status.add(&page?);
             }
         }
+        Ok(())
+    }
+
+    async fn delete_page(
+        &self,
+        sweep: &Sweep<'_>,
+        group: &Group<'_>,
+        page: &[(i64, Object)],
+    ) -> Result<CleanupStatus, WorkError> {
+        let present = page.iter().map(|(_, object)| &object.path).filter(|path| group.present.contains(*path)).cloned();
+        let turn = sweep.deleting.lock().await;
+        let (gone, errors) = delete_all(&group.store, present.collect()).await;
+        drop(turn);
         fault::point("cleanup.deleted");
-        status.failed += count(failed.len());
-        self.catalog.removals_release(claimant, &failed).await?;
-        let outcomes: HashMap<i64, Outcome> = settled.iter().copied().collect();
-        for removal in self.catalog.removals_settle(claimant, &settled).await? {
-            let (removed, detail) = match outcomes.get(&removal) {
-                Some(Outcome::Deleted) => (true, "deleted"),
-                _ => (false, "was not there"),
+        let mut status = CleanupStatus::default();
+        let fates = group.fates(page, &gone, &errors);
+        self.settle(sweep, group.claimant, &fates, group.paths, &mut status).await?;
+        Ok(status)
+    }
+
+    /// Settles claims by what became of their objects, and gives the others back.
+    async fn settle(
+        &self,
+        sweep: &Sweep<'_>,
+        claimant: Uuid,
+        fates: &Fates,
+        paths: &HashMap<i64, String>,
+        status: &mut CleanupStatus,
+    ) -> Result<(), WorkError> {
+        let catalog = &sweep.catalog.name;
+        status.failed += count(fates.failed.len());
+        self.catalog.removals_release(claimant, &fates.failed).await?;
+        for (outcome, removals) in [(Outcome::Deleted, &fates.deleted), (Outcome::Absent, &fates.absent)] {
+            let ours = self.catalog.removals_settle(claimant, removals, outcome).await?;
+            let (counted, detail) = match outcome {
+                Outcome::Deleted => (&mut status.removed, "deleted"),
+                Outcome::Absent => (&mut status.missing, "was not there"),
             };
-            status.removed += i64::from(removed);
-            status.missing += i64::from(!removed);
-            let path = paths.get(&removal).map(String::as_str);
-            self.audit_line(Action::FileDeleted, AuditOutcome::Ok, &catalog.name, path, Some(detail));
+            *counted += count(ours.len());
+            for removal in ours {
+                let path = paths.get(&removal).map(String::as_str);
+                self.audit_line(Action::FileDeleted, AuditOutcome::Ok, catalog, path, Some(detail));
+            }
         }
-        metrics::counter!("hoglake_files_removed_total", "catalog" => catalog.name.clone())
-            .increment(settled.len() as u64);
+        metrics::counter!("hoglake_files_removed_total", "catalog" => catalog.clone())
+            .increment((fates.deleted.len() + fates.absent.len()) as u64);
         Ok(())
     }
 
@@ -202,6 +303,50 @@ impl Worker {
 
 /// A client and the queue entries whose objects it serves.
 type StoreGroup = (Arc<dyn ObjectStore>, Vec<(i64, Object)>);
+
+/// What became of the objects of queue entries.
+#[derive(Default)]
+struct Fates {
+    deleted: Vec<i64>,
+    absent: Vec<i64>,
+    /// With why they stay.
+    failed: Vec<(i64, String)>,
+}
+
+/// Claimed objects of one store.
+struct Group<'a> {
+    claimant: Uuid,
+    store: Arc<dyn ObjectStore>,
+    present: HashSet<Path>,
+    /// Of which it is not known whether they exist, and why.
+    unknown: HashMap<Path, String>,
+    /// Whose unfinished uploads were removed, or why not.
+    half_way: &'a HashMap<i64, Result<(), String>>,
+    paths: &'a HashMap<i64, String>,
+}
+
+impl Group<'_> {
+    /// What became of `page` after a deletion that confirmed `gone` and failed with `errors`.
+    fn fates(&self, page: &[(i64, Object)], gone: &HashSet<Path>, errors: &HashMap<Path, String>) -> Fates {
+        let mut fates = Fates::default();
+        for (removal, object) in page {
+            let path = &object.path;
+            let half = self.half_way.get(removal);
+            let error = half.and_then(|half| half.as_ref().err());
+            let is_present = self.present.contains(path);
+            if let Some(error) = self.unknown.get(path).or_else(|| errors.get(path)).or(error) {
+                fates.failed.push((*removal, error.clone()));
+            } else if gone.contains(path) || (half.is_some() && !is_present) {
+                fates.deleted.push(*removal);
+            } else if !is_present {
+                fates.absent.push(*removal);
+            } else {
+                fates.failed.push((*removal, "the store did not say whether it deleted the object".to_owned()));
+            }
+        }
+        fates
+    }
+}
 
 /// Which objects exist, and why it is not known of others. Folders that lose many objects are listed over the range of
 /// their names; other objects are asked for one by one.

@@ -57,6 +57,13 @@ async fn overlapping_row_ids_and_a_lagging_allocator_are_found() {
     )
     .await;
     assert_eq!(found, [("next_row_id", 1)]);
+    // in another order than they came in they do not overlap either
+    let reversed = "update table_counter set next_row_id = 300 where table_id = 1;
+                    update data_file set row_id_start = (30 - data_file_id) * 10";
+    assert_eq!(broken_by(&lake, reversed).await, []);
+    let found = broken_by(&lake, "update data_file set row_id_start = 145 where data_file_id = 16").await;
+    assert_eq!(found, [("row_id_tiling", 1)]);
+    lake.execute("update data_file set row_id_start = (data_file_id - 1) * 10").await;
     // outputs of compaction keep old ids
     let found = broken_by(
         &lake,
