@@ -11,11 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+# first, because it says where the judges' modules are
+from session import Checks, session
+
 import corpus_tables
 import hudi_sources
 import hudi_targets
 import row_deletes
-from session import Checks, session
 
 hoglake, hudi = sys.argv[1:3]
 parts = sys.argv[3:]
