@@ -15,6 +15,7 @@ use hoglake_formats::sync::{self, Mode, Named, Report, UnsupportedDeletes};
 use hoglake_model::Location;
 use hoglake_model::table::TableFormat;
 use progress::Display;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +93,8 @@ struct Line {
     table: String,
     target: TableFormat,
     outcome: Result<Report, String>,
+    /// Keys of the dataset file that were ignored.
+    ignored: Vec<String>,
 }
 
 impl Sync {
@@ -110,6 +113,7 @@ impl Sync {
                     }
                     (Err(failure), None) => return Err(failure),
                 };
+                warn_of_ignored(&datasets, last.as_ref());
                 let mut failed = 0;
                 let mut total = 0;
                 for dataset in &datasets.datasets {
@@ -134,23 +138,17 @@ impl Sync {
     fn datasets(&self) -> Result<Datasets, Failure> {
         match &self.config {
             Some(file) => Datasets::read(file),
-            None => Ok(Datasets {
-                source_format: self.source,
-                target_formats: self.target.clone(),
-                datasets: vec![Dataset {
-                    table_base_path: absolute(self.path.as_deref().unwrap_or_default()),
-                    table_data_path: None,
-                    table_name: self.table_name.clone(),
-                    namespace: None,
-                    partition_spec: self.partition_spec.clone(),
-                }],
-            }),
+            None => {
+                let path = absolute(self.path.as_deref().unwrap_or_default());
+                let dataset = Dataset::at(path, self.table_name.clone(), self.partition_spec.clone());
+                Ok(Datasets::one(self.source, self.target.clone(), dataset))
+            }
         }
     }
 
     async fn sync_table(&self, stores: &Arc<Stores>, all: &Datasets, dataset: &Dataset) -> Vec<Line> {
-        let table = dataset.title();
-        let line = |target, outcome| Line { table: table.clone(), target, outcome };
+        let (table, ignored) = (dataset.title(), all.ignored(dataset));
+        let line = |target, outcome| Line { table: table.clone(), target, outcome, ignored: ignored.clone() };
         let (source, root) = match self.open(stores, all.source_format, dataset).await {
             Ok(opened) => opened,
             Err(error) => {
@@ -218,6 +216,15 @@ impl Sync {
             None => place.root,
         };
         Ok((Named::new(source, dataset.table_name.clone()), root))
+    }
+}
+
+/// Names the keys of a dataset file that mean nothing here, each once, unless the round before has done so.
+fn warn_of_ignored(datasets: &Datasets, before: Option<&Datasets>) {
+    let ignored = |all: &Datasets| -> BTreeSet<String> { all.datasets.iter().flat_map(|d| all.ignored(d)).collect() };
+    let said = before.map(ignored).unwrap_or_default();
+    for warning in ignored(datasets).difference(&said) {
+        eprintln!("hoglake: {warning}");
     }
 }
 

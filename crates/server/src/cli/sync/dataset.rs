@@ -4,6 +4,8 @@ use crate::cli::failure::Failure;
 use crate::config::ConfigError;
 use hoglake_model::table::TableFormat;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// `sourceFormat`, `targetFormats` and the tables.
@@ -13,10 +15,12 @@ pub(super) struct Datasets {
     pub source_format: Option<TableFormat>,
     pub target_formats: Vec<TableFormat>,
     pub datasets: Vec<Dataset>,
+    /// Keys of the file that mean nothing here. XTable's file may hold what only XTable knows.
+    unknown: Vec<String>,
 }
 
 /// One table.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Dataset {
     pub table_base_path: String,
@@ -28,9 +32,17 @@ pub(super) struct Dataset {
     pub namespace: Option<String>,
     /// How partition paths of a Hudi table become columns.
     pub partition_spec: Option<String>,
+    /// Keys that mean nothing here.
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 impl Dataset {
+    /// The table at a path.
+    pub fn at(table_base_path: String, table_name: Option<String>, partition_spec: Option<String>) -> Self {
+        Self { table_base_path, table_name, partition_spec, ..Self::default() }
+    }
+
     /// What reports call the table.
     pub fn title(&self) -> String {
         match (&self.namespace, &self.table_name) {
@@ -47,9 +59,26 @@ struct File {
     source_format: String,
     target_formats: Vec<String>,
     datasets: Vec<Dataset>,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 impl Datasets {
+    /// What flags say of one table.
+    pub fn one(source_format: Option<TableFormat>, target_formats: Vec<TableFormat>, dataset: Dataset) -> Self {
+        Self { source_format, target_formats, datasets: vec![dataset], unknown: Vec::new() }
+    }
+
+    /// What is said about keys that are ignored when this dataset is synced.
+    pub fn ignored(&self, dataset: &Dataset) -> Vec<String> {
+        let of_file =
+            self.unknown.iter().map(|key| format!("the key {key} of the file is not known here, and ignored"));
+        let of_table = dataset.unknown.keys();
+        of_file
+            .chain(of_table.map(|key| format!("the key {key} of the dataset is not known here, and ignored")))
+            .collect()
+    }
+
     /// Reads the file as XTable's `RunSync` does.
     ///
     /// # Errors
@@ -67,6 +96,7 @@ impl Datasets {
             source_format: Some(format(&file.source_format)?),
             target_formats: file.target_formats.iter().map(format).collect::<Result<_, _>>()?,
             datasets: file.datasets,
+            unknown: file.unknown.into_keys().collect(),
         })
     }
 }
@@ -85,6 +115,19 @@ mod tests {
         assert_eq!(read.datasets[0].table_base_path, "s3://b/t");
         assert_eq!(read.datasets[0].table_data_path.as_deref(), Some("s3://b/t/data"));
         assert_eq!(read.datasets[0].title(), "a.b.t");
+        assert_eq!(read.ignored(&read.datasets[0]), [""; 0]);
         assert!(Datasets::parse("sourceFormat: ORC\ntargetFormats: []\ndatasets: []").is_err());
+    }
+
+    #[test]
+    fn keys_that_are_not_known_are_named() {
+        let text = "sourceFormat: HUDI\ntargetFormats: [DELTA]\nsourceCatalog: {catalogId: c}\ndatasets:\n  - tableBasePath: a\n    \
+                    tableBasepath: b\n    partitionSpecs: 7\n  - tableBasePath: c\n";
+        let read = Datasets::parse(text).unwrap();
+        let (first, second) = (read.ignored(&read.datasets[0]), read.ignored(&read.datasets[1]));
+        let said = |key: &str, of: &str| format!("the key {key} of the {of} is not known here, and ignored");
+        assert_eq!(second, [said("sourceCatalog", "file")]);
+        assert_eq!(first[1..], [said("partitionSpecs", "dataset"), said("tableBasepath", "dataset")]);
+        assert_eq!(first[0], second[0]);
     }
 }

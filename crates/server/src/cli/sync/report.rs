@@ -47,7 +47,8 @@ fn as_json(line: &Line) -> serde_json::Value {
     let report = match &line.outcome {
         Ok(report) => report,
         Err(error) => {
-            return json!({"table": line.table, "target": line.target.as_str(), "status": "failed", "error": error});
+            return json!({"table": line.table, "target": line.target.as_str(), "status": "failed", "error": error,
+                          "warnings": line.ignored});
         }
     };
     let (plan, reason) = match &report.plan {
@@ -60,6 +61,7 @@ fn as_json(line: &Line) -> serde_json::Value {
         Outcome::Committed => "committed",
         Outcome::DryRun => "dry-run",
     };
+    let warnings: Vec<_> = line.ignored.iter().chain(&report.warnings).collect();
     let commits: Vec<_> = report
         .steps
         .iter()
@@ -70,5 +72,5 @@ fn as_json(line: &Line) -> serde_json::Value {
         .collect();
     json!({"table": line.table, "target": line.target.as_str(), "status": status, "plan": plan, "reason": reason,
            "source-version": report.version.id.0, "metadata-path": report.metadata_path, "commits": commits,
-           "warnings": report.warnings})
+           "warnings": warnings})
 }
