@@ -28,6 +28,10 @@ class Store:
     def at(self, name: str) -> str:
         return f"{self.prefix.rstrip('/')}/{name}"
 
+    def uri(self, location: str) -> str:
+        """How answers spell a location."""
+        return location if "://" in location else f"file://{location}"
+
     @property
     def delta_options(self) -> dict[str, str] | None:
         if self.endpoint is None:

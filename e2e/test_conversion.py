@@ -91,7 +91,7 @@ def test_a_delta_table_in_every_format_and_what_follows(api, store, name):
     assert (iceberg["outcome"], iceberg["sync-mode"], iceberg["commits"]) == ("committed", "full", 1)
     assert "does not exist" in iceberg["full-sync-reason"]
     assert iceberg["target-metadata-path"].endswith(f"{name}/metadata/v1.metadata.json")
-    assert hudi["target-metadata-path"] == f"{path}/.hoodie"
+    assert hudi["target-metadata-path"] == store.uri(f"{path}/.hoodie")
     schema = json.loads(iceberg["target-schema"])
     assert schema["type"] == "struct" and [f["name"] for f in schema["fields"]] == ["id", "region", "price"]
     assert json.loads(hudi["target-schema"])["type"] == "record"
@@ -114,7 +114,7 @@ def test_a_delta_table_in_every_format_and_what_follows(api, store, name):
             json=ask("ICEBERG", more["ICEBERG"]["target-metadata-path"], "DELTA", **{"source-data-path": f"{path}/back"}),
         )
     )["DELTA"]
-    assert back["target-metadata-path"] == f"{path}/back/_delta_log"
+    assert back["target-metadata-path"] == store.uri(f"{path}/back/_delta_log")
     assert json.loads(back["target-schema"])["fields"][0]["name"] == "id"
 
 

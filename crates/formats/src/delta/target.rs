@@ -76,7 +76,7 @@ impl DeltaTarget {
     }
 
     fn metadata_path(&self) -> String {
-        self.root.spell(LOG)
+        self.root.uri(LOG)
     }
 
     /// Costs the hint, a listing, and the newest commit, which carries the watermark if it is one of ours; otherwise also

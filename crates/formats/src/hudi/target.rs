@@ -68,7 +68,7 @@ impl HudiTarget {
     }
 
     fn metadata_path(&self) -> String {
-        self.root.spell(FOLDER)
+        self.root.uri(FOLDER)
     }
 
     async fn open(&mut self) -> Result<Loaded> {

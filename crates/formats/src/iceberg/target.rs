@@ -94,15 +94,9 @@ impl IcebergTarget {
             exists: self.current.is_some(),
             watermark: self.watermark(),
             is_foreign: self.metadata().is_some_and(|m| is_own(|key| m.property(key)) && !snapshot::is_ours(m)),
-            metadata_path: self.current.as_ref().map(|c| spell(&self.root, &c.key)),
+            metadata_path: self.current.as_ref().map(|c| self.root.uri(&c.key)),
         })
     }
-}
-
-/// The spelling of a key in metadata: a URI, also for local files.
-fn spell(root: &TableRoot, key: &str) -> String {
-    let text = root.spell(key);
-    if text.starts_with('/') { format!("file://{text}") } else { text }
 }
 
 impl Target for IcebergTarget {

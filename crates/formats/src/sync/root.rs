@@ -120,10 +120,16 @@ impl TableRoot {
         &self.location
     }
 
-    /// The full spelling of a key, for messages and metadata.
+    /// The full spelling of a key, for messages.
     pub fn spell(&self, key: &str) -> String {
         let root = self.location.to_string();
         format!("{}/{key}", root.trim_end_matches('/'))
+    }
+
+    /// The spelling of a key in metadata, and of what engines register: a URI, also for local files.
+    pub fn uri(&self, key: &str) -> String {
+        let text = self.spell(key);
+        if text.starts_with('/') { format!("file://{text}") } else { text }
     }
 
     fn path(&self, key: &str) -> Result<Path> {

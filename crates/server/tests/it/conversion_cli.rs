@@ -82,6 +82,38 @@ fn the_dataset_file_of_xtable_is_taken_unchanged() {
 }
 
 #[test]
+fn keys_of_a_dataset_file_that_are_not_known_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    table(&folder.path().join("t"));
+    let lines = [format!("tableBasePath: {}", folder.path().join("t").display()), "tableNames: nested".to_owned()];
+    let file = dataset(folder.path(), "HUDI", &lines);
+    let output = hoglake(&["sync", "--config", file.to_str().unwrap(), "--json"]);
+    assert!(output.status.success());
+    let said = "the key tableNames of the dataset is not known here, and ignored";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("hoglake: {said}\n"));
+    assert_eq!(json(&output)[0]["warnings"][0], said);
+}
+
+#[test]
+fn every_target_spells_what_engines_register_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let first = hoglake(&["sync", "--path", path, "--target", "ICEBERG,HUDI", "--json"]);
+    let back = folder.path().join("back");
+    let back = back.to_str().unwrap();
+    let arguments =
+        ["sync", "--source", "ICEBERG", "--path", path, "--target", "DELTA", "--target-path", back, "--json"];
+    let second = hoglake(&arguments);
+    let again = hoglake(&arguments);
+    let paths = [&first, &second, &again].map(json).concat();
+    let paths: Vec<_> = paths.iter().map(|line| line["metadata-path"].as_str().unwrap().to_owned()).collect();
+    let expected = ["metadata/v1.metadata.json", ".hoodie", "back/_delta_log", "back/_delta_log"]
+        .map(|p| format!("file://{path}/{p}"));
+    assert_eq!(paths, expected);
+}
+
+#[test]
 fn inspect_says_what_is_there() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());

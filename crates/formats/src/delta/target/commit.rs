@@ -424,7 +424,7 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     let metadata = writing.definition.metadata.clone();
     let version = target.base.as_ref().map_or(0, |b| b.version + 1);
     let committed = |version: i64| Committed {
-        metadata_path: target.root.spell(super::LOG),
+        metadata_path: target.metadata_path(),
         version: version.to_string(),
         added: writing.counts.added,
         removed: writing.counts.removed,

@@ -6,8 +6,8 @@ use super::super::manifest::{DeleteContent, DeleteEntry, Entry, EntryKind, Manif
 use super::super::manifest_list::ManifestFile;
 use super::super::source::{read_positions, vector_at};
 use super::commit::Writing;
+use super::position_file;
 use super::spelling::Spelling;
-use super::{position_file, spell};
 use crate::deletion_vector::DeletionVector;
 use crate::puffin;
 use crate::sync::{Error, Result, TableRoot};
@@ -141,7 +141,7 @@ impl Deletes {
         let size_bytes = bytes.len() as u64;
         root.put_if_absent(&key, bytes).await?;
         self.new.push(New {
-            path: spell(root, &key),
+            path: root.uri(&key),
             size_bytes,
             cardinality: wanted.cardinality(),
             content,

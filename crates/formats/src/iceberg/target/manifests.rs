@@ -2,7 +2,6 @@
 
 use super::super::manifest::{Entry, EntryKind, FileEntry, ManifestReader, ManifestWriter, Status};
 use super::commit::{MANIFEST_BYTES, Writing};
-use super::spell;
 use crate::sync::{Error, Result};
 use futures::{Stream, StreamExt, TryStreamExt};
 use hoglake_model::table::{FilePath, Primitive};
@@ -39,7 +38,7 @@ impl Writing<'_> {
 
     pub(super) async fn store(&mut self, writer: ManifestWriter) -> Result<()> {
         let key = format!("metadata/{}-m{}.avro", uuid::Uuid::new_v4(), self.finished.len());
-        let (bytes, description) = writer.finish(spell(&self.root, &key), self.sequence);
+        let (bytes, description) = writer.finish(self.root.uri(&key), self.sequence);
         self.put(key, bytes).await?;
         self.finished.push(description);
         Ok(())

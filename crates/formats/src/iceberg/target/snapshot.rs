@@ -5,7 +5,7 @@ use super::super::manifest_list::{self, ManifestFile};
 use super::super::metadata::{Snapshot, TableMetadata, schema_id, spec_fields};
 use super::super::schema;
 use super::commit::Writing;
-use super::{IcebergTargetOptions, expiry, spell};
+use super::{IcebergTargetOptions, expiry};
 use crate::sync::{Committed, Error, Result, from_properties, to_properties};
 use hoglake_model::table::{Operation, TableState};
 use serde_json::{Map, Value as Json, json};
@@ -58,7 +58,7 @@ impl Writing<'_> {
         }
         if let Some(located) = current {
             metadata.metadata_log.push(
-                json!({"metadata-file": spell(&self.root, &located.key), "timestamp-ms": located.metadata.last_updated_ms}),
+                json!({"metadata-file": self.root.uri(&located.key), "timestamp-ms": located.metadata.last_updated_ms}),
             );
         }
         if files_changed || metadata.current_snapshot_id.is_none() {
@@ -94,7 +94,7 @@ impl Writing<'_> {
 
     fn committed(&self, located: &Located) -> Committed {
         Committed {
-            metadata_path: spell(&self.root, &located.key),
+            metadata_path: self.root.uri(&located.key),
             version: located.version.to_string(),
             added: self.counts.added,
             removed: self.counts.removed,
@@ -205,7 +205,7 @@ impl Writing<'_> {
             self.sequence,
             &manifests,
         );
-        snapshot.manifest_list = Some(spell(&self.root, &key));
+        snapshot.manifest_list = Some(self.root.uri(&key));
         self.put(key, bytes).await?;
         metadata.last_sequence_number = self.sequence;
         metadata.current_snapshot_id = Some(self.snapshot_id);

@@ -2,7 +2,6 @@
 
 use super::super::manifest::Entry;
 use super::super::source::Paths;
-use super::spell;
 use crate::sync::{Result, TableRoot};
 use hoglake_model::Location;
 use hoglake_model::table::{FilePath, TableState};
@@ -21,7 +20,7 @@ impl Spelling {
     /// As the table has it, whose location is `declared`, or as its user has it for one that is new.
     pub fn new(root: &TableRoot, state: &TableState, declared: Option<&str>) -> Result<Self> {
         let declared = declared.filter(|text| Location::parse(text).is_ok_and(|found| found == *root.location()));
-        let own_prefix = declared.map_or_else(|| spell(root, ""), |text| format!("{}/", text.trim_end_matches('/')));
+        let own_prefix = declared.map_or_else(|| root.uri(""), |text| format!("{}/", text.trim_end_matches('/')));
         let source_root = Location::parse(&state.root)?;
         let source_prefix = if let Some(below) = source_root.relative_to(root.location()) {
             if below.is_empty() { own_prefix.clone() } else { format!("{own_prefix}{below}/") }
