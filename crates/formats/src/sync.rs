@@ -28,7 +28,7 @@ pub use parquet_reader::{ParquetObject, batch_rows};
 pub(crate) use root::fingerprint;
 pub use root::{Listed, Stage, TableRoot, footer_record_count};
 pub(crate) use source::record_counts;
-pub use source::{BoxFuture, Changes, FileStream, Snapshot, Source};
+pub use source::{BoxFuture, Changes, FileStream, Snapshot, Source, Versions};
 pub use target::{Commit, Committed, Files, Loaded, Target};
 pub(crate) use watermark::is_own;
 pub use watermark::{WATERMARK_KEY, XTABLE_KEY, from_properties, to_properties, to_xtable};

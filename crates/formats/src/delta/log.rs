@@ -164,6 +164,20 @@ impl Listing {
     }
 }
 
+impl Listing {
+    /// The oldest version from which on all up to `version` can be rebuilt, and when it was made.
+    pub fn oldest_before(&self, version: i64) -> (i64, Option<i64>) {
+        let mut first = version + 1;
+        while self.commits.contains_key(&(first - 1)) {
+            first -= 1;
+        }
+        let checkpoint = self.checkpoints.range((first - 1)..=version).find_map(|(_, found)| found.first());
+        let oldest = if first == 0 { 0 } else { checkpoint.map_or(version, |c| c.version) };
+        let made = self.commits.get(&oldest).map(|commit| commit.modified_ms);
+        (oldest, made.or(checkpoint.filter(|c| c.version == oldest).map(|c| c.modified_ms)))
+    }
+}
+
 /// A version; one that nothing can follow is none.
 fn number(text: &str) -> Option<i64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten().filter(|n| *n < i64::MAX / 2)
@@ -253,6 +267,22 @@ mod tests {
 
     fn name(version: i64, rest: &str) -> String {
         format!("{version:020}{rest}")
+    }
+
+    #[test]
+    fn versions_are_kept_from_the_first_that_can_be_rebuilt() {
+        let commits = |versions: std::ops::RangeInclusive<i64>| versions.map(|v| name(v, ".json"));
+        let checkpoint = |v| name(v, ".checkpoint.parquet");
+        let oldest = |names: Vec<String>, version| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            listing(&names).oldest_before(version)
+        };
+        assert_eq!(oldest(commits(0..=3).collect(), 3), (0, Some(0)));
+        assert_eq!(oldest(commits(2..=5).chain([checkpoint(4)]).collect(), 5), (4, Some(0)));
+        assert_eq!(oldest(commits(3..=5).chain([checkpoint(2), checkpoint(4)]).collect(), 5), (2, Some(0)));
+        // A gap ends what can be read, and so does the log's clean-up.
+        assert_eq!(oldest(commits(0..=1).chain(commits(3..=5)).chain([checkpoint(3)]).collect(), 5), (3, Some(0)));
+        assert_eq!(oldest(vec![checkpoint(7)], 7), (7, Some(0)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::replay::{Decoder, Keys, Paths};
 use super::schema::Mapping;
 use super::{LOG, protocol};
 use crate::deletion_vector::DeletionVector;
-use crate::sync::{BoxFuture, Changes, Error, OpenParquet, Result, Snapshot, Source, TableRoot};
+use crate::sync::{BoxFuture, Changes, Error, OpenParquet, Result, Snapshot, Source, TableRoot, Versions};
 use changes::Replay;
 use futures::{StreamExt, TryStreamExt};
 use hoglake_model::table::{
@@ -281,6 +281,21 @@ impl Source for DeltaSource {
 
     fn head(&self) -> BoxFuture<'_, Result<Arc<TableState>>> {
         Box::pin(async { Ok(Arc::clone(&self.loaded().await?.state)) })
+    }
+
+    fn versions(&self) -> BoxFuture<'_, Result<Versions>> {
+        Box::pin(async {
+            let newest = &self.loaded().await?.state.version;
+            let Ok(number) = newest.id.0.parse::<i64>() else { return Ok(Versions::only(newest)) };
+            let (oldest, made) = Listing::read(&self.root, None).await?.oldest_before(number);
+            if oldest == number {
+                return Ok(Versions::only(newest));
+            }
+            let id = VersionId(oldest.to_string());
+            let oldest_version = Version { id, revision: None, timestamp_ms: made.unwrap_or(newest.timestamp_ms) };
+            let count = u64::try_from(number - oldest + 1).unwrap_or(1);
+            Ok(Versions { count, oldest: oldest_version, newest: newest.clone() })
+        })
     }
 
     fn snapshot(&self, _: &Arc<TableState>) -> BoxFuture<'_, Result<Snapshot<'_>>> {

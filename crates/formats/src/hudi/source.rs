@@ -11,7 +11,7 @@ use super::replay::Replay;
 use super::timeline::{self, Instant, Timeline};
 use crate::deletion_vector::DeletionVector;
 use crate::footer;
-use crate::sync::{BoxFuture, Changes, Error, FileStream, Result, Snapshot, Source, TableRoot};
+use crate::sync::{BoxFuture, Changes, Error, FileStream, Result, Snapshot, Source, TableRoot, Versions};
 use futures::{StreamExt, TryStreamExt};
 use hoglake_model::FieldId;
 use hoglake_model::table::{
@@ -451,6 +451,21 @@ impl Source for HudiSource {
 
     fn head(&self) -> BoxFuture<'_, Result<Arc<TableState>>> {
         Box::pin(async move { Ok(Arc::clone(&self.opened().await?.head)) })
+    }
+
+    /// The writes in the active timeline.
+    fn versions(&self) -> BoxFuture<'_, Result<Versions>> {
+        Box::pin(async move {
+            let opened = self.opened().await?;
+            let mut versions = Versions::only(&opened.head.version);
+            let mut writes = opened.timeline.writes();
+            if let Some(oldest) = writes.next() {
+                let id = VersionId(oldest.requested.clone());
+                versions.oldest = Version { id, revision: None, timestamp_ms: timeline::millis(&oldest.requested) };
+                versions.count += writes.count() as u64;
+            }
+            Ok(versions)
+        })
     }
 
     fn snapshot(&self, head: &Arc<TableState>) -> BoxFuture<'_, Result<Snapshot<'_>>> {

@@ -11,7 +11,7 @@ use super::manifest::{Entry, ManifestReader, Status, tuple_types};
 use super::manifest_list::{self, ManifestFile};
 use super::metadata::{Snapshot as IcebergSnapshot, TableMetadata};
 use crate::deletion_vector::DeletionVector;
-use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot};
+use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot, Versions};
 use futures::StreamExt;
 use hoglake_model::Location;
 use hoglake_model::table::{
@@ -340,6 +340,30 @@ impl Source for IcebergSource {
 
     fn head(&self) -> BoxFuture<'_, Result<Arc<TableState>>> {
         Box::pin(async { Ok(Arc::clone(&self.loaded().await?.state)) })
+    }
+
+    /// The snapshots that led to the current one.
+    fn versions(&self) -> BoxFuture<'_, Result<Versions>> {
+        Box::pin(async {
+            let head = self.loaded().await?;
+            let mut versions = Versions::only(&head.state.version);
+            let snapshot = |id| head.metadata().snapshot(id);
+            let mut at = head.metadata().current();
+            while let Some(parent) = at.and_then(|s| s.parent_snapshot_id).and_then(snapshot) {
+                // Parents may form a cycle.
+                if versions.count >= head.metadata().snapshots.len() as u64 {
+                    break;
+                }
+                versions.count += 1;
+                versions.oldest = Version {
+                    id: VersionId(parent.snapshot_id.to_string()),
+                    revision: None,
+                    timestamp_ms: parent.timestamp_ms,
+                };
+                at = Some(parent);
+            }
+            Ok(versions)
+        })
     }
 
     fn snapshot(&self, _: &Arc<TableState>) -> BoxFuture<'_, Result<Snapshot<'_>>> {

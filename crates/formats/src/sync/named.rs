@@ -1,6 +1,6 @@
 //! A source under another name, and how far a run has come with it.
 
-use super::{BoxFuture, Changes, Result, Snapshot, Source};
+use super::{BoxFuture, Changes, Result, Snapshot, Source, Versions};
 use crate::deletion_vector::DeletionVector;
 use futures::StreamExt;
 use hoglake_model::table::{DataFile, Primitive, TableFormat, TableState, Watermark};
@@ -101,6 +101,10 @@ impl Source for Named {
             });
             Ok(Changes::Replay(changes.boxed()))
         })
+    }
+
+    fn versions(&self) -> BoxFuture<'_, Result<Versions>> {
+        self.inner.versions()
     }
 
     fn older_types(&self) -> Vec<(Vec<String>, Primitive)> {

@@ -4,7 +4,7 @@ use super::Result;
 use crate::deletion_vector::DeletionVector;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use hoglake_model::table::{Change, DataFile, Primitive, RowDeletes, TableFormat, TableState, Watermark};
+use hoglake_model::table::{Change, DataFile, Primitive, RowDeletes, TableFormat, TableState, Version, Watermark};
 use std::sync::Arc;
 
 /// A boxed future, so that sources and targets can be chosen at run time.
@@ -48,6 +48,11 @@ pub trait Source: Send + Sync {
     /// while reading: the stream then ends with [`Error::NeedsFull`](super::Error::NeedsFull) before the gap.
     fn changes(&self, since: &Watermark, head: &Arc<TableState>) -> BoxFuture<'_, Result<Changes<'_>>>;
 
+    /// Which versions can still be read; where a format keeps none, the newest alone.
+    fn versions(&self) -> BoxFuture<'_, Result<Versions>> {
+        Box::pin(async { Ok(Versions::only(&self.head().await?.version)) })
+    }
+
     /// What files that were given out so far hold instead of what the schema says, by the names down to the column, where
     /// only the files tell; what metadata tells is in [`Binding`](hoglake_model::table::Binding).
     fn older_types(&self) -> Vec<(Vec<String>, Primitive)> {
@@ -62,6 +67,23 @@ pub trait Source: Send + Sync {
 
     /// The record count of a file whose metadata does not say: read from its footer.
     fn record_count<'a>(&'a self, file: &'a DataFile) -> BoxFuture<'a, Result<u64>>;
+}
+
+/// The versions of a table that can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versions {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub oldest: Version,
+    /// What [`Source::head`] says.
+    pub newest: Version,
+}
+
+impl Versions {
+    pub(crate) fn only(head: &Version) -> Self {
+        Self { count: 1, oldest: head.clone(), newest: head.clone() }
+    }
 }
 
 /// The files of one version.

@@ -6,10 +6,13 @@ use super::stdout::say;
 use super::sync::absolute;
 use crate::config::stores::StoresConfig;
 use crate::conversion::{self, Place, SourceOptions, TargetOptions};
+use chrono::SecondsFormat;
 use futures::TryStreamExt;
-use hoglake_formats::sync::{self, TableRoot};
-use hoglake_model::table::{RowDeletes, TableFormat, TableState, Unsupported};
+use hoglake_formats::sync::{self, TableRoot, Versions};
+use hoglake_model::FieldId;
+use hoglake_model::table::{ColumnStats, RowDeletes, TableFormat, TableState, Unsupported, Version};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Settings of `inspect`.
 #[derive(Debug, clap::Args)]
@@ -99,6 +102,7 @@ async fn describe(source: &dyn sync::Source) -> sync::Result<(Value, [Deletes; 4
     let head = source.head().await?;
     let (mut files, mut bytes, mut records, mut unknown) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut kinds, mut with_stats): ([Deletes; 4], u64) = Default::default();
+    let mut known = BTreeMap::new();
     let mut stream = source.snapshot(&head).await?.files;
     while let Some(batch) = stream.try_next().await? {
         for file in batch {
@@ -108,7 +112,8 @@ async fn describe(source: &dyn sync::Source) -> sync::Result<(Value, [Deletes; 4
                 Some(count) => records += count,
                 None => unknown += 1,
             }
-            with_stats += u64::from(file.columns.iter().any(|c| c.lower.is_some()));
+            with_stats += u64::from(file.columns.iter().any(has_bounds));
+            file.columns.iter().for_each(|column| note(&mut known, column));
             let [vectors, positions, equality, logs] = &mut kinds;
             for deletes in &file.deletes {
                 let kind = match deletes {
@@ -130,12 +135,39 @@ async fn describe(source: &dyn sync::Source) -> sync::Result<(Value, [Deletes; 4
         "committed-at-ms": head.version.timestamp_ms,
         "schema": columns(&head),
         "partitioning": partitioning(&head),
+        "versions": retained(&source.versions().await?),
+        "statistics": {"records": records, "size-bytes": bytes, "columns": told(&head, &known)},
         "files": {"count": files, "size-bytes": bytes, "records": records, "without-record-count": unknown,
                   "with-bounds": with_stats},
         "deletes": {"vectors": vectors, "position-files": positions, "equality-files": equality, "log-files": logs},
         "warnings": head.warnings,
     });
     Ok((table, kinds))
+}
+
+fn has_bounds(column: &ColumnStats) -> bool {
+    column.lower.is_some() || column.upper.is_some()
+}
+
+/// Counts a file for what it tells of a column: bounds, and how many nulls there are.
+fn note(known: &mut BTreeMap<FieldId, [u64; 2]>, column: &ColumnStats) {
+    let [bounds, nulls] = known.entry(column.field).or_default();
+    *bounds += u64::from(has_bounds(column));
+    *nulls += u64::from(column.null_count.is_some());
+}
+
+/// In how many files which columns have statistics.
+fn told(head: &TableState, known: &BTreeMap<FieldId, [u64; 2]>) -> Vec<Value> {
+    let column = |(id, [bounds, nulls]): (&FieldId, &[u64; 2])| {
+        let path = head.schema.path(*id)?.join(".");
+        Some(json!({"column": path, "files-with-bounds": bounds, "files-with-null-counts": nulls}))
+    };
+    known.iter().filter_map(column).collect()
+}
+
+fn retained(versions: &Versions) -> Value {
+    let one = |version: &Version| json!({"version": version.id.0, "committed-at-ms": version.timestamp_ms});
+    json!({"count": versions.count, "oldest": one(&versions.oldest), "newest": one(&versions.newest)})
 }
 
 fn columns(head: &TableState) -> Vec<Value> {
@@ -165,6 +197,17 @@ fn print(table: &Value) {
     }
     let fields: Vec<_> = table["partitioning"].as_array().into_iter().flatten().map(text).collect();
     say!("partitioned by: {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") });
+    let versions = &table["versions"];
+    let [oldest, newest] = ["oldest", "newest"].map(|which| {
+        let millis = versions[which]["committed-at-ms"].as_i64().and_then(chrono::DateTime::from_timestamp_millis);
+        let time =
+            millis.map_or_else(|| "at an unknown time".to_owned(), |t| t.to_rfc3339_opts(SecondsFormat::Millis, true));
+        format!("{} ({time})", text(&versions[which]["version"]))
+    });
+    match versions["count"].as_u64() {
+        Some(1) => say!("versions kept: {newest}"),
+        _ => say!("versions kept: {}, from {oldest} to {newest}", versions["count"]),
+    }
     let files = &table["files"];
     say!(
         "files: {}, {} bytes, {} records ({} files do not say), {} with bounds",
@@ -174,6 +217,15 @@ fn print(table: &Value) {
         files["without-record-count"],
         files["with-bounds"]
     );
+    for column in table["statistics"]["columns"].as_array().into_iter().flatten() {
+        say!(
+            "statistics of {}: bounds in {} of {} files, null counts in {}",
+            text(&column["column"]),
+            column["files-with-bounds"],
+            files["count"],
+            column["files-with-null-counts"]
+        );
+    }
     let deletes = &table["deletes"];
     say!(
         "files with deletes: {} vectors, {} position deletes, {} equality deletes, {} log files",

@@ -127,6 +127,37 @@ fn inspect_says_what_is_there() {
 }
 
 #[test]
+fn inspect_says_which_versions_are_kept_and_what_statistics_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    copy("table-with-dv-small", folder.path());
+    let path = folder.path().to_str().unwrap();
+    let first = hoglake(&["sync", "--path", path, "--target", "ICEBERG,HUDI", "--on-unsupported-deletes", "ignore"]);
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stdout));
+    let output = hoglake(&["inspect", path, "--json"]);
+    let tables = json(&output)[0]["tables"].clone();
+    let of = |format: &str| tables.as_array().unwrap().iter().find(|t| t["format"] == format).unwrap().clone();
+    let delta = of("DELTA");
+    assert_eq!(delta["versions"]["count"], 2);
+    assert_eq!(
+        (&delta["versions"]["oldest"]["version"], &delta["versions"]["newest"]["version"]),
+        (&"0".into(), &"1".into())
+    );
+    assert!(delta["versions"]["oldest"]["committed-at-ms"].as_i64().unwrap() > 1_600_000_000_000);
+    assert_eq!(of("ICEBERG")["versions"]["count"], 1);
+    assert_eq!(of("HUDI")["versions"]["count"], 1);
+    for format in ["DELTA", "ICEBERG", "HUDI"] {
+        let statistics = of(format)["statistics"].clone();
+        assert_eq!((&statistics["records"], &statistics["size-bytes"]), (&10.into(), &635.into()), "{format}");
+        let column = serde_json::json!({"column": "value", "files-with-bounds": 1, "files-with-null-counts": 1});
+        assert_eq!(statistics["columns"], serde_json::json!([column]), "{format}");
+    }
+    let text = hoglake(&["inspect", path, "--source", "DELTA"]);
+    let text = String::from_utf8_lossy(&text.stdout);
+    assert!(text.contains("versions kept: 2, from 0 (20") && text.contains(") to 1 (20"), "{text}");
+    assert!(text.contains("statistics of value: bounds in 1 of 1 files, null counts in 1"), "{text}");
+}
+
+#[test]
 fn inspect_says_what_each_target_could_not_express() {
     let expressed = |case: &str| {
         let folder = tempfile::tempdir().unwrap();
