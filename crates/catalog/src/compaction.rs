@@ -14,6 +14,7 @@ pub use plan::{PlannedGroup, PlannedInput, PlannedVector};
 use crate::fault;
 use crate::{Catalog, Result};
 use hoglake_model::{CatalogId, FileId};
+use sqlx::PgExecutor;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -70,6 +71,13 @@ pub struct Held {
     pub claimed: i64,
     /// Those that are put off.
     pub put_off: i64,
+}
+
+impl Held {
+    async fn read(database: impl PgExecutor<'_>, catalog: CatalogId) -> Result<Self> {
+        let held = sqlx::query_as(include_str!("../sql/compaction/held.sql"));
+        Ok(held.bind(catalog.0).fetch_one(database).await?)
+    }
 }
 
 impl Catalog {
@@ -179,8 +187,7 @@ impl Catalog {
     /// # Errors
     /// Any database error.
     pub async fn compaction_held(&self, catalog: CatalogId) -> Result<Held> {
-        let held = sqlx::query_as(include_str!("../sql/compaction/held.sql"));
-        Ok(held.bind(catalog.0).fetch_one(self.background_pool()).await?)
+        Held::read(self.background_pool(), catalog).await
     }
 
     /// Settles the ticket of an output that was certainly never written.

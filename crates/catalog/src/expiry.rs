@@ -142,12 +142,12 @@ impl Catalog {
         Ok(result)
     }
 
-    /// What [`Catalog::expire`] would do, without doing it.
+    /// What [`Catalog::expire`] would do, in one REPEATABLE READ READ ONLY transaction.
     ///
     /// # Errors
     /// Any database error.
     pub async fn expire_preview(&self, catalog: CatalogId, limits: ExpiryLimits) -> Result<ExpiryResult> {
-        let mut transaction = self.read().await?;
+        let mut transaction = self.read_in_background().await?;
         let inspection = Inspection::read(&mut transaction, catalog).await?;
         let floor = inspection.floor(limits.batch);
         let (data_files_queued, delete_files_queued) = sqlx::query_as(include_str!("../sql/expiry/preview.sql"))

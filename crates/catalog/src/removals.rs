@@ -11,6 +11,7 @@ use crate::{Catalog, Result};
 use chrono::{DateTime, Utc};
 use hoglake_model::{CatalogId, timestamp};
 use serde::Serialize;
+use sqlx::PgExecutor;
 use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -51,6 +52,24 @@ pub struct Claims {
     pub unreferenced: Vec<Claimed>,
     /// Paths that are still referred to, and by what. They have been given back.
     pub referenced: Vec<(Claimed, String)>,
+}
+
+impl Claims {
+    /// Finds out which of these paths something still refers to.
+    async fn told_apart(database: impl PgExecutor<'_>, claimed: Vec<Claimed>) -> Result<Self> {
+        let paths: Vec<&str> = claimed.iter().map(|c| c.path.as_str()).collect();
+        let rows: Vec<(String, String)> =
+            sqlx::query_as(include_str!("../sql/removal/referenced.sql")).bind(paths).fetch_all(database).await?;
+        let referrers: HashMap<String, String> = rows.into_iter().collect();
+        let mut claims = Self::default();
+        for claimed in claimed {
+            match referrers.get(&claimed.path) {
+                Some(referrer) => claims.referenced.push((claimed, referrer.clone())),
+                None => claims.unreferenced.push(claimed),
+            }
+        }
+        Ok(claims)
+    }
 }
 
 /// What became of a deletion.
@@ -147,7 +166,7 @@ impl Catalog {
         }
         fault::point("cleanup.claimed");
         self.commit_barrier(catalog).await?;
-        let claims = self.removals_partition(claimed).await?;
+        let claims = Claims::told_apart(self.background_pool(), claimed).await?;
         let errors: Vec<(i64, String)> = claims
             .referenced
             .iter()
@@ -158,35 +177,19 @@ impl Catalog {
         Ok(claims)
     }
 
-    /// What [`Catalog::removals_claim`] would yield, without claiming anything.
+    /// What [`Catalog::removals_claim`] would yield, in one REPEATABLE READ READ ONLY transaction.
     ///
     /// # Errors
     /// Any database error.
     pub async fn removals_preview(&self, catalog: CatalogId, min_age: Duration, limit: i64) -> Result<Claims> {
+        let mut transaction = self.read_in_background().await?;
         let queued: Vec<Claimed> = sqlx::query_as(include_str!("../sql/removal/preview.sql"))
             .bind(catalog.0)
             .bind(min_age.as_secs_f64())
             .bind(limit)
-            .fetch_all(self.background_pool())
+            .fetch_all(&mut *transaction)
             .await?;
-        self.removals_partition(queued).await
-    }
-
-    async fn removals_partition(&self, claimed: Vec<Claimed>) -> Result<Claims> {
-        let paths: Vec<&str> = claimed.iter().map(|c| c.path.as_str()).collect();
-        let rows: Vec<(String, String)> = sqlx::query_as(include_str!("../sql/removal/referenced.sql"))
-            .bind(paths)
-            .fetch_all(self.background_pool())
-            .await?;
-        let referrers: HashMap<String, String> = rows.into_iter().collect();
-        let mut claims = Claims::default();
-        for claimed in claimed {
-            match referrers.get(&claimed.path) {
-                Some(referrer) => claims.referenced.push((claimed, referrer.clone())),
-                None => claims.unreferenced.push(claimed),
-            }
-        }
-        Ok(claims)
+        Claims::told_apart(&mut *transaction, queued).await
     }
 
     /// Waits until every transaction that holds the commit lock of `catalog` now has ended.

@@ -1,5 +1,6 @@
 //! Finds groups of small files, in one moment of the database.
 
+use super::Held;
 use crate::hydration::{PendingColumn, columns_as_named_at};
 use crate::tables::definition_at;
 use crate::{Catalog, Error, Result};
@@ -137,39 +138,73 @@ impl Catalog {
             .execute(self.background_pool())
             .await?;
         while self.partition_totals_fold(catalog, None).await? {}
-        let policy = Policy { target_bytes: self.options().compaction_target_bytes, min_input_files };
-        let begin = "begin isolation level repeatable read read only";
-        let mut transaction = self.background_pool().begin_with(begin).await?;
-        let head: i64 = sqlx::query_scalar(include_str!("../../sql/catalog/head.sql"))
-            .bind(catalog.0)
-            .fetch_one(&mut *transaction)
-            .await?;
+        let mut transaction = self.read_in_background().await?;
         let debts: Vec<DebtRow> = sqlx::query_as(include_str!("../../sql/compaction/debts.sql"))
             .bind(catalog.0)
             .bind(MAX_PARTITIONS)
             .fetch_all(&mut *transaction)
             .await?;
-        let mut order: Vec<i64> = Vec::new();
-        let mut tables: HashMap<i64, Vec<DebtRow>> = HashMap::new();
-        for debt in debts {
-            let partitions = tables.entry(debt.table_id).or_default();
-            if partitions.is_empty() {
-                order.push(debt.table_id);
-            }
-            partitions.push(debt);
-        }
-        let mut groups = Vec::new();
-        for table in order {
-            if groups.len() >= max_groups {
-                break;
-            }
-            let Some(debts) = tables.remove(&table) else { continue };
-            groups.extend(plan_table(&mut transaction, catalog, SnapshotId(head), &debts, policy).await?);
-        }
-        transaction.rollback().await?;
-        groups.truncate(max_groups);
-        Ok(groups)
+        plan_groups(&mut transaction, catalog, debts, self.policy(min_input_files), max_groups).await
     }
+
+    /// What [`Catalog::compaction_plan`] would plan, and what it would leave out, in one REPEATABLE READ READ ONLY
+    /// transaction: what is not folded into the totals yet is added to them as it is read.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn compaction_preview(
+        &self,
+        catalog: CatalogId,
+        min_input_files: usize,
+        max_groups: usize,
+    ) -> Result<(Vec<PlannedGroup>, Held)> {
+        let mut transaction = self.read_in_background().await?;
+        let policy = self.policy(min_input_files);
+        let debts: Vec<DebtRow> = sqlx::query_as(include_str!("../../sql/compaction/debts_unfolded.sql"))
+            .bind(catalog.0)
+            .bind(MAX_PARTITIONS)
+            .bind(policy.target_bytes)
+            .fetch_all(&mut *transaction)
+            .await?;
+        let groups = plan_groups(&mut transaction, catalog, debts, policy, max_groups).await?;
+        Ok((groups, Held::read(&mut *transaction, catalog).await?))
+    }
+
+    fn policy(&self, min_input_files: usize) -> Policy {
+        Policy { target_bytes: self.options().compaction_target_bytes, min_input_files }
+    }
+}
+
+async fn plan_groups(
+    connection: &mut PgConnection,
+    catalog: CatalogId,
+    debts: Vec<DebtRow>,
+    policy: Policy,
+    max_groups: usize,
+) -> Result<Vec<PlannedGroup>> {
+    let head: i64 = sqlx::query_scalar(include_str!("../../sql/catalog/head.sql"))
+        .bind(catalog.0)
+        .fetch_one(&mut *connection)
+        .await?;
+    let mut order: Vec<i64> = Vec::new();
+    let mut tables: HashMap<i64, Vec<DebtRow>> = HashMap::new();
+    for debt in debts {
+        let partitions = tables.entry(debt.table_id).or_default();
+        if partitions.is_empty() {
+            order.push(debt.table_id);
+        }
+        partitions.push(debt);
+    }
+    let mut groups = Vec::new();
+    for table in order {
+        if groups.len() >= max_groups {
+            break;
+        }
+        let Some(debts) = tables.remove(&table) else { continue };
+        groups.extend(plan_table(connection, catalog, SnapshotId(head), &debts, policy).await?);
+    }
+    groups.truncate(max_groups);
+    Ok(groups)
 }
 
 async fn plan_table(

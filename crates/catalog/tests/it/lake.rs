@@ -9,8 +9,7 @@ pub struct Lake {
     pub catalog: Catalog,
     pub pool: PgPool,
     /// Dropped last: the database goes with it.
-    #[expect(dead_code, reason = "held for its drop")]
-    database: TestDatabase,
+    pub database: TestDatabase,
 }
 
 pub const ROOT: &str = "s3://lake/demo";

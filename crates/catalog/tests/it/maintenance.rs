@@ -5,6 +5,7 @@ mod expiry;
 mod histories;
 mod hydration;
 mod partition_totals;
+mod previews;
 mod removals;
 mod runs;
 mod verify;

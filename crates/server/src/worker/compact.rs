@@ -8,7 +8,7 @@ use super::{Record, Trigger, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome};
 use failure::{Failed, GroupError};
 use hoglake_catalog::catalogs::CatalogIdentity;
-use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, PlannedInput, Verdict};
+use hoglake_catalog::compaction::{ClaimedGroup, CompactionOutput, Held, PlannedInput, Verdict};
 use hoglake_catalog::fault;
 use hoglake_formats::parquet::footer::RegisteredFile;
 use hoglake_formats::parquet::rewrite::{MakeWay, RewriteInput, RewriteOptions, RowIds, SortField, rewrite};
@@ -98,26 +98,13 @@ impl Worker {
         let work = async {
             let mut status = self.compact_groups(catalog, max_groups, &record).await?;
             if trigger == Trigger::Request {
-                self.say_what_is_held(catalog, &mut status).await?;
+                let held = self.catalog.compaction_held(catalog.id).await?;
+                say_what_is_held(catalog, held, &mut status);
             }
             Ok(status)
         };
         let status = work.await;
         record.finish(status).await
-    }
-
-    /// Says which files were left out because others rewrite them, or because they are put off.
-    async fn say_what_is_held(
-        &self,
-        catalog: &CatalogIdentity,
-        status: &mut CompactionStatus,
-    ) -> Result<(), WorkError> {
-        let held = self.catalog.compaction_held(catalog.id).await?;
-        (status.files_claimed_by_others, status.files_put_off) = (held.claimed, held.put_off);
-        if held.claimed > 0 {
-            tracing::info!(catalog = %catalog.name, files = held.claimed, "others are compacting these files");
-        }
-        Ok(())
     }
 
     async fn compact_preview(
@@ -127,7 +114,8 @@ impl Worker {
     ) -> Result<CompactionStatus, WorkError> {
         let min = self.settings.compaction_min_input_files;
         let mut status = CompactionStatus::default();
-        for group in self.catalog.compaction_plan(catalog.id, min, max_groups).await? {
+        let (groups, held) = self.catalog.compaction_preview(catalog.id, min, max_groups).await?;
+        for group in groups {
             let rows: i64 = group.inputs.iter().map(|input| input.record_count).sum();
             let live = group.live_rows();
             status.groups_compacted += 1;
@@ -138,7 +126,7 @@ impl Worker {
             let share = i128::from(group.bytes_in()) * i128::from(live) / i128::from(rows.max(1));
             status.bytes_out += i64::try_from(share).unwrap_or(0);
         }
-        self.say_what_is_held(catalog, &mut status).await?;
+        say_what_is_held(catalog, held, &mut status);
         Ok(status)
     }
 
@@ -345,6 +333,14 @@ impl Worker {
             self.catalog.compaction_requeue(catalog.id, path).await?;
         }
         Ok(())
+    }
+}
+
+/// Says which files were left out because others rewrite them, or because they are put off.
+fn say_what_is_held(catalog: &CatalogIdentity, held: Held, status: &mut CompactionStatus) {
+    (status.files_claimed_by_others, status.files_put_off) = (held.claimed, held.put_off);
+    if held.claimed > 0 {
+        tracing::info!(catalog = %catalog.name, files = held.claimed, "others are compacting these files");
     }
 }
 

@@ -64,6 +64,26 @@ impl TestDatabase {
         &self.name
     }
 
+    /// URL of this database for a role that may look at what is in `schema` by now, and change nothing.
+    ///
+    /// # Panics
+    /// When the server fails.
+    pub async fn reader(&self, schema: &str) -> String {
+        let role = reader(&self.name);
+        let mut connection = PgConnection::connect(&self.url).await.expect("the test database takes connections");
+        for sql in [
+            format!("create role \"{role}\" login password 'reader'"),
+            format!("grant usage on schema \"{schema}\" to \"{role}\""),
+            format!("grant select on all tables in schema \"{schema}\" to \"{role}\""),
+        ] {
+            execute(&mut connection, sql).await;
+        }
+        let _ = connection.close().await;
+        let mut url = url::Url::parse(&self.url).expect("it is a URL");
+        url.set_username(&role).and_then(|()| url.set_password(Some("reader"))).expect("it has a place for a login");
+        url.to_string()
+    }
+
     /// A pool of up to 10 connections, for tests that look behind the code they test.
     ///
     /// # Panics
@@ -75,13 +95,19 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let drop = format!("drop database if exists \"{}\" with (force)", self.name);
+        let drops = [
+            format!("drop database if exists \"{}\" with (force)", self.name),
+            // its rights went with the database
+            format!("drop role if exists \"{}\"", reader(&self.name)),
+        ];
         // Drop is not async and may run inside a runtime; a thread with a runtime of its own is allowed to wait.
         let dropped = std::thread::spawn(move || {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
                 runtime.block_on(async {
                     if let Ok(mut admin) = PgConnection::connect(server_url()).await {
-                        let _ = sqlx::query(AssertSqlSafe(drop)).execute(&mut admin).await;
+                        for drop in drops {
+                            let _ = sqlx::query(AssertSqlSafe(drop)).execute(&mut admin).await;
+                        }
                         let _ = admin.close().await;
                     }
                 });
@@ -89,6 +115,11 @@ impl Drop for TestDatabase {
         });
         let _ = dropped.join();
     }
+}
+
+/// Name of the role that may only look at `database`.
+fn reader(database: &str) -> String {
+    format!("{database}_reader")
 }
 
 async fn admin() -> PgConnection {
