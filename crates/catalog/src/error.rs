@@ -38,8 +38,6 @@ pub mod sqlstate {
     pub const EXCLUSION_VIOLATION: &str = "23P01";
     /// `statement_timeout` expired, or the statement was cancelled.
     pub const QUERY_CANCELED: &str = "57014";
-    /// The database takes no writes: a standby, or one that is being restored.
-    pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
 }
 
 impl Error {

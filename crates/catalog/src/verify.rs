@@ -27,6 +27,9 @@ pub struct Report {
     pub status: Status,
     /// In the order of the contract.
     pub checks: Vec<Outcome>,
+    /// Why the ledger does not tell of it, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
 }
 
 /// `VerifyCheck` of the contract.
@@ -85,7 +88,7 @@ impl Report {
     /// The report of these outcomes.
     pub fn new(catalog: String, checks: Vec<Outcome>) -> Self {
         let passed = checks.iter().all(|check| check.status == Status::Pass);
-        Self { catalog, status: if passed { Status::Pass } else { Status::Fail }, checks }
+        Self { catalog, status: if passed { Status::Pass } else { Status::Fail }, checks, unrecorded: None }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{WorkError, Worker, in_words};
 use hoglake_catalog::Catalog;
-use hoglake_catalog::error::sqlstate::READ_ONLY_SQL_TRANSACTION;
 use hoglake_catalog::runs::{HEARTBEAT, RunId};
 use hoglake_model::CatalogId;
 use serde::Serialize;
@@ -86,57 +85,61 @@ impl Worker {
         task: &'static str,
         trigger: Trigger,
     ) -> Result<Record, WorkError> {
-        let record = Record { worker: self.clone(), catalog, task, started: Instant::now(), entry: Mutex::new(None) };
+        let record = Record::new(self, catalog, task);
         if trigger == Trigger::Request {
             record.begin().await?;
         }
         Ok(record)
     }
+
+    /// Starts a run of `task`, which only looks, so that it needs no right to write. Where the ledger takes no entry the
+    /// record stays empty, and the second of the two says why.
+    pub(super) async fn record_if_possible(&self, catalog: CatalogId, task: &'static str) -> (Record, Option<String>) {
+        let record = Record::new(self, catalog, task);
+        let unrecorded = record.begin().await.err().map(|error| in_words(&error));
+        if let Some(why) = &unrecorded {
+            tracing::warn!(task, error = why, "the run is not entered in the ledger");
+        }
+        (record, unrecorded)
+    }
 }
 
 impl Record {
+    fn new(worker: &Worker, catalog: CatalogId, task: &'static str) -> Self {
+        Self { worker: worker.clone(), catalog, task, started: Instant::now(), entry: Mutex::new(None) }
+    }
+
     /// Enters the run in the ledger, the first time; those whose servers have died are closed there.
     ///
     /// # Errors
     /// Any database error.
     pub(super) async fn begin(&self) -> Result<(), WorkError> {
         if self.entry().is_none() {
-            let begun = async {
-                self.worker.close_abandoned(self.catalog).await?;
-                Ok::<_, WorkError>(self.worker.catalog.run_begin(self.catalog, self.task).await?)
-            };
-            match begun.await {
-                Ok(run) => *self.entry() = Some(Entry::new(&self.worker.catalog, run)),
-                // a standby can be verified, and has no ledger of its own
-                Err(WorkError::Catalog(error)) if error.is_sqlstate(READ_ONLY_SQL_TRANSACTION) => {
-                    tracing::info!(
-                        task = self.task,
-                        "the database takes no writes: the run is not entered in its ledger"
-                    );
-                }
-                Err(error) => return Err(error),
-            }
+            self.worker.close_abandoned(self.catalog).await?;
+            let run = self.worker.catalog.run_begin(self.catalog, self.task).await?;
+            *self.entry() = Some(Entry::new(&self.worker.catalog, run));
         }
         Ok(())
     }
 
-    /// Ends the run with what came out of it.
+    /// Ends the run with what came out of it, or with why it failed, in words. The ledger is the lesser loss: should it
+    /// take no entry, the result goes to the caller all the same.
     ///
     /// # Errors
-    /// That of `result`, which the ledger keeps in words; or any database error.
+    /// That of `result`.
     pub(super) async fn finish<T: Serialize>(self, result: Result<T, WorkError>) -> Result<T, WorkError> {
         metrics::histogram!("hoglake_maintenance_run_duration_seconds", "task" => self.task)
             .record(self.started.elapsed().as_secs_f64());
         let Some(mut entry) = self.entry().take() else { return result };
         // what comes after the end must not say that the run goes on
         entry.heartbeat.abort();
-        match &result {
-            Ok(status) => {
-                let status = serde_json::to_string(status).unwrap_or_else(|_| "{}".to_owned());
-                entry.catalog.run_finish(entry.run, Ok(&status)).await?;
-            }
-            // the ledger is the lesser loss: the error itself goes to the caller
-            Err(error) => drop(entry.catalog.run_finish(entry.run, Err(&in_words(error))).await),
+        let outcome = match &result {
+            Ok(status) => Ok(serde_json::to_string(status).unwrap_or_else(|_| "{}".to_owned())),
+            Err(error) => Err(in_words(error)),
+        };
+        let outcome = outcome.as_deref().map_err(String::as_str);
+        if let Err(error) = entry.catalog.run_finish(entry.run, outcome).await {
+            tracing::warn!(task = self.task, error = in_words(&error), "the end of a run is not entered in the ledger");
         }
         entry.ended = true;
         result

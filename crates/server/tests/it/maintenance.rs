@@ -7,6 +7,7 @@ mod histories;
 mod in_front;
 mod killed;
 pub mod lake;
+mod looking;
 mod object_store;
 mod on_s3;
 mod sharing;
