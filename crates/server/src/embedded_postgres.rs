@@ -47,6 +47,16 @@ pub enum EmbeddedPostgresError {
         /// Version of the programs.
         programs: String,
     },
+    /// There is no cluster, and nobody is to make one.
+    #[error(
+        "{} holds no state of hoglake, and this command makes none: it works on what `hoglake serve` or `hoglake dev` \
+         have made; name their directory with HOGLAKE_STATE_DIR (--state-dir), or a database with HOGLAKE_DATABASE_URL \
+         (--database-url)", dir.display()
+    )]
+    NoState {
+        /// The state directory.
+        dir: PathBuf,
+    },
     /// Another server uses the state directory.
     #[error(
         "another hoglake server (process {holder}) uses the state directory {}: stop it, or choose another directory \
@@ -99,6 +109,14 @@ pub struct EmbeddedPostgres {
 }
 
 impl EmbeddedPostgres {
+    /// Makes sure that a state directory holds a cluster, and makes nothing.
+    ///
+    /// # Errors
+    /// [`EmbeddedPostgresError::NoState`].
+    pub fn check_exists(state_dir: &Path) -> Result<(), EmbeddedPostgresError> {
+        StateDir::check_exists(state_dir)
+    }
+
     /// Initialises the cluster if need be, ends what a killed server left running, and starts Postgres.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::api::error::chain;
+use crate::config::ConfigError;
 use crate::config::commit::CommitConfig;
 use crate::config::database::DatabaseConfig;
 use crate::embedded_postgres::EmbeddedPostgres;
@@ -21,7 +22,15 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Starts the private Postgres unless a database is named.
+    /// The database of a command that works on what others have made, and makes none.
+    pub(super) async fn existing(config: &DatabaseConfig) -> Result<Self, Failure> {
+        if config.url()?.is_none() {
+            EmbeddedPostgres::check_exists(&config.state_dir()?).map_err(|error| ConfigError(error.to_string()))?;
+        }
+        Self::start(config, None).await
+    }
+
+    /// Starts the private Postgres unless a database is named, and makes it where there is none.
     pub(super) async fn start(config: &DatabaseConfig, commit: Option<&CommitConfig>) -> Result<Self, Failure> {
         let (url, embedded) = match config.url()? {
             Some(url) => {

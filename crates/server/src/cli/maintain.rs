@@ -134,7 +134,7 @@ impl Maintain {
     }
 
     async fn run_here(&self, task: Task, bar: &ProgressBar) -> Result<Value, Failure> {
-        let database = Database::start(&self.database, None).await?;
+        let database = Database::existing(&self.database).await?;
         let done = async {
             // what only looks changes nothing, the schema included
             if task == Task::Verify || self.dry_run {

@@ -90,7 +90,7 @@ impl RestoreCheck {
             let origin = Origin::Server(remote::Server::new(server, self.token.as_ref())?);
             return self.compare(&origin, workplace).await;
         }
-        let database = Database::start(&self.database, None).await?;
+        let database = Database::existing(&self.database).await?;
         let checked = async {
             let open = |error| Failure::at("cannot open the database", error);
             let origin = Origin::Database(Catalog::open(database.options.clone()).map_err(open)?);

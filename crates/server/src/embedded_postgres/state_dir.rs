@@ -26,7 +26,22 @@ pub(super) struct StateDir {
     _lock: File,
 }
 
+/// The cluster, in the state directory.
+const DATA: &str = "data";
+
 impl StateDir {
+    /// Makes sure that there is a cluster in the directory, and leaves it as it is. One that this user may not look at is
+    /// left to [`open`](Self::open), which says so.
+    pub(super) fn check_exists(dir: &Path) -> Result<(), EmbeddedPostgresError> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        match std::fs::metadata(dir.join(DATA).join("PG_VERSION")) {
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {
+                Err(EmbeddedPostgresError::NoState { dir: dir.to_owned() })
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Makes the directory if it is missing, and locks it.
     pub(super) fn open(dir: &Path) -> Result<Self, EmbeddedPostgresError> {
         let runs_as = unprivileged_user()?;
@@ -51,7 +66,7 @@ impl StateDir {
 
     /// The cluster.
     pub(super) fn data(&self) -> PathBuf {
-        self.dir.join("data")
+        self.dir.join(DATA)
     }
 
     /// The directory itself.

@@ -7,6 +7,7 @@ use hoglake_testkit::postgres::TestDatabase;
 use hoglake_testkit::server::ServerCommand;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 
 /// Exit status, and what is said on standard error.
 fn run(command: ServerCommand) -> (Option<i32>, String) {
@@ -39,7 +40,7 @@ async fn a_flag_beats_a_variable_and_two_flags_contradict_each_other() {
     // the private database of that folder, not the one of the environment
     let command = verify().database(url).env("HOGLAKE_SERVER", NOBODY).env("HOGLAKE_PG_BIN", "/nowhere");
     let (code, said) = run(command.arg("--state-dir").arg(state.path().to_str().unwrap()));
-    assert!(code == Some(1) && said.contains("the private Postgres does not run"), "{said}");
+    assert!(code == Some(2) && said.contains("holds no state of hoglake"), "{said}");
     for (flag, value) in [("--database-url", url), ("--state-dir", state.path().to_str().unwrap())] {
         for command in ["verify", "compact", "restore-check"] {
             let command = ServerCommand::new(command).arg("demo").arg("--server").arg(NOBODY).arg(flag).arg(value);
@@ -48,6 +49,43 @@ async fn a_flag_beats_a_variable_and_two_flags_contradict_each_other() {
             assert!(said.contains(&format!("--server and {flag} cannot be used together")), "{said}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_directory_that_is_mistyped_is_refused_and_stays_as_it_was() {
+    let folder = stage::folder();
+    let (missing, foreign, file) = (folder.path().join("stat"), folder.path().join("photos"), folder.path().join("file"));
+    std::fs::create_dir(&foreign).unwrap();
+    for precious in [foreign.join("holiday.jpg"), file.clone()] {
+        std::fs::write(precious, "precious").unwrap();
+    }
+    for state in [&missing, &foreign, &file] {
+        for command in ["hydrate", "expire", "clean", "compact", "verify", "restore-check"] {
+            let state = state.to_str().unwrap();
+            for command in [
+                ServerCommand::new(command).arg("demo").arg("--state-dir").arg(state),
+                ServerCommand::new(command).arg("demo").env("HOGLAKE_STATE_DIR", state),
+            ] {
+                let (code, said) = run(command);
+                assert_eq!(code, Some(2), "{said}");
+                assert!(said.contains(&format!("{state} holds no state of hoglake")), "{said}");
+                assert!(said.contains("--state-dir") && said.contains("HOGLAKE_DATABASE_URL"), "{said}");
+            }
+        }
+    }
+    assert!(!missing.exists());
+    let names = |folder: &Path| {
+        let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!((names(folder.path()), names(&foreign)), (vec!["file".into(), "photos".into()], vec!["holiday.jpg".into()]));
+    // one that a server has made is worked on
+    let state = folder.path().join("state");
+    let (code, said) = run(ServerCommand::new("migrate").state_dir(&state));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run(ServerCommand::new("verify").arg("demo").state_dir(&state));
+    assert!(code == Some(1) && said.contains("demo"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,17 +125,6 @@ async fn what_only_looks_migrates_nothing_and_names_the_remedy() {
         .await
         .unwrap();
     all_say("run a newer hoglake");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_takes_no_writes_can_be_verified() {
-    let lake = Lake::new(false).await;
-    lake.execute(
-        "do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$",
-    )
-    .await;
-    let (code, said) = run(verify().database(lake.database.url()));
-    assert_eq!(code, Some(0), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
