@@ -2,6 +2,7 @@
 
 use crate::{Error, Options, Result};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::io;
 use std::time::Duration;
 
 /// Every migration in order; the number is the position from 1.
@@ -38,7 +39,7 @@ pub struct Report {
 /// # Errors
 /// [`Error::Schema`] when the database was migrated by a newer hoglake, or a recorded migration differs from ours.
 pub async fn migrate(options: &Options) -> Result<Report> {
-    let mut connection = PgConnection::connect_with(&options.connect_options()?).await?;
+    let mut connection = connect(options).await?;
     loop {
         let locked: bool =
             sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut connection).await?;
@@ -58,7 +59,7 @@ pub async fn migrate(options: &Options) -> Result<Report> {
 /// # Errors
 /// [`Error::Schema`] when it has none, an older or a newer one, with what to do; any database error.
 pub async fn check(options: &Options) -> Result<()> {
-    let mut connection = PgConnection::connect_with(&options.connect_options()?).await?;
+    let mut connection = connect(options).await?;
     let there = "select to_regclass('hoglake.migration') is not null";
     let recorded: Vec<(i32, String, Vec<u8>)> = if sqlx::query_scalar(there).fetch_one(&mut connection).await? {
         read_recorded(&mut connection).await?
@@ -79,6 +80,24 @@ pub async fn check(options: &Options) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Makes sure that the database can be reached at all: a pool would try again and again, and not say why.
+///
+/// # Errors
+/// Any database error.
+pub async fn reach(options: &Options) -> Result<()> {
+    Ok(connect(options).await?.close().await?)
+}
+
+/// A connection of its own, for which no pool sets a limit to how long it may take.
+async fn connect(options: &Options) -> Result<PgConnection> {
+    let settings = options.connect_options()?;
+    let connected = tokio::time::timeout(options.connect_timeout, PgConnection::connect_with(&settings)).await;
+    Ok(connected.unwrap_or_else(|_| {
+        let silence = format!("no answer within {} s", options.connect_timeout.as_secs_f64());
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
+    })?)
 }
 
 async fn read_recorded(connection: &mut PgConnection) -> Result<Vec<(i32, String, Vec<u8>)>> {

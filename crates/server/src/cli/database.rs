@@ -6,7 +6,7 @@ use crate::config::ConfigError;
 use crate::config::commit::CommitConfig;
 use crate::config::database::DatabaseConfig;
 use crate::embedded_postgres::EmbeddedPostgres;
-use hoglake_catalog::{Options, migrations};
+use hoglake_catalog::{Error, Options, migrations};
 use hoglake_model::ErrorCode;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -56,32 +56,44 @@ impl Database {
     }
 
     /// Brings the schema up to date, waiting for a database that is only just starting.
-    pub(super) async fn migrate(&self) -> Result<migrations::Report, Failure> {
+    pub(super) async fn migrate_patiently(&self) -> Result<migrations::Report, Failure> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let error = match migrations::migrate(&self.options).await {
-                Ok(report) => {
-                    if !report.applied.is_empty() {
-                        tracing::info!(applied = report.applied.len(), version = report.version, "schema migrated");
-                    }
-                    return Ok(report);
-                }
+            let error = match self.apply_migrations().await {
+                Ok(report) => return Ok(report),
                 Err(error) => error,
             };
             let unavailable = error.refusal().is_some_and(|refusal| refusal.code == ErrorCode::Unavailable);
             if !unavailable || Instant::now() > deadline {
-                return Err(Failure::at("the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)", error));
+                return Err(unusable(error));
             }
-            tracing::warn!(error = chain(&error), "the database does not answer yet");
+            let patience_s = PATIENCE.as_secs();
+            tracing::warn!(patience_s, error = chain(&error), "the database does not answer yet: it is tried again");
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 
+    /// Brings the schema up to date, for somebody who waits for an answer: a database that is not there is told at once.
+    pub(super) async fn migrate(&self) -> Result<(), Failure> {
+        self.apply_migrations().await.map(drop).map_err(unusable)
+    }
+
+    async fn apply_migrations(&self) -> Result<migrations::Report, Error> {
+        let report = migrations::migrate(&self.options).await?;
+        if !report.applied.is_empty() {
+            tracing::info!(applied = report.applied.len(), version = report.version, "schema migrated");
+        }
+        Ok(report)
+    }
+
+    /// Makes sure that the database is there, whatever its schema.
+    pub(super) async fn reach(&self) -> Result<(), Failure> {
+        migrations::reach(&self.options).await.map_err(unusable)
+    }
+
     /// Makes sure that the schema is this program's, and leaves it as it is.
     pub(super) async fn check_schema(&self) -> Result<(), Failure> {
-        let checked = migrations::check(&self.options).await;
-        checked
-            .map_err(|error| Failure::at("the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)", error))
+        migrations::check(&self.options).await.map_err(unusable)
     }
 
     /// Stops the private Postgres.
@@ -90,4 +102,8 @@ impl Database {
             embedded.stop().await;
         }
     }
+}
+
+fn unusable(error: Error) -> Failure {
+    Failure::at("the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)", error)
 }

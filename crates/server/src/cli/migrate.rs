@@ -28,7 +28,7 @@ impl Migrate {
         logging::init(&self.log)?;
         runtime(2)?.block_on(async {
             let database = Database::start(&self.database, None).await?;
-            let report = database.migrate().await;
+            let report = database.migrate_patiently().await;
             database.stop().await;
             let report = report?;
             if self.json {

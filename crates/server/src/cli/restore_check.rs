@@ -92,6 +92,7 @@ impl RestoreCheck {
         }
         let database = Database::existing(&self.database).await?;
         let checked = async {
+            database.reach().await?;
             let open = |error| Failure::at("cannot open the database", error);
             let origin = Origin::Database(Catalog::open(database.options.clone()).map_err(open)?);
             let checked = self.compare(&origin, workplace).await;

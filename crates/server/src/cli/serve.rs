@@ -103,7 +103,7 @@ impl Server {
         let auth = Authenticator::load(config.auth.tokens_file.clone())?;
         let audit = Audit::open(config.log.audit_log.as_ref().unwrap_or(&AuditPlace::Stdout))?;
         tokio::select! {
-            migrated = database.migrate() => drop(migrated?),
+            migrated = database.migrate_patiently() => drop(migrated?),
             () = stop => return Ok(None),
         }
         let open = |error| Failure::at("cannot open the database (HOGLAKE_DATABASE_URL, --database-url)", error);

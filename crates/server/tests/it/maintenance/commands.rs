@@ -8,6 +8,7 @@ use hoglake_testkit::server::ServerCommand;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Exit status, and what is said on standard error.
 fn run(command: ServerCommand) -> (Option<i32>, String) {
@@ -54,7 +55,8 @@ async fn a_flag_beats_a_variable_and_two_flags_contradict_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_directory_that_is_mistyped_is_refused_and_stays_as_it_was() {
     let folder = stage::folder();
-    let (missing, foreign, file) = (folder.path().join("stat"), folder.path().join("photos"), folder.path().join("file"));
+    let (missing, foreign, file) =
+        (folder.path().join("stat"), folder.path().join("photos"), folder.path().join("file"));
     std::fs::create_dir(&foreign).unwrap();
     for precious in [foreign.join("holiday.jpg"), file.clone()] {
         std::fs::write(precious, "precious").unwrap();
@@ -79,7 +81,10 @@ async fn a_state_directory_that_is_mistyped_is_refused_and_stays_as_it_was() {
         names.sort();
         names
     };
-    assert_eq!((names(folder.path()), names(&foreign)), (vec!["file".into(), "photos".into()], vec!["holiday.jpg".into()]));
+    assert_eq!(
+        (names(folder.path()), names(&foreign)),
+        (vec!["file".into(), "photos".into()], vec!["holiday.jpg".into()])
+    );
     // one that a server has made is worked on
     let state = folder.path().join("state");
     let (code, said) = run(ServerCommand::new("migrate").state_dir(&state));
@@ -125,6 +130,38 @@ async fn what_only_looks_migrates_nothing_and_names_the_remedy() {
         .await
         .unwrap();
     all_say("run a newer hoglake");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_not_there_is_told_at_once() {
+    // one where nobody listens, and one that takes connections and says nothing
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    for (address, what) in [(free, "Connection refused"), (silent.local_addr().unwrap(), "no answer within 0.5 s")] {
+        let url = format!("postgresql://postgres@{address}/hoglake?sslmode=disable");
+        for words in [
+            &["hydrate"][..],
+            &["expire"],
+            &["clean"],
+            &["compact"],
+            &["compact", "--dry-run"],
+            &["verify"],
+            &["restore-check"],
+        ] {
+            let command =
+                ServerCommand::new(words[0]).arg("demo").database(&url).env("HOGLAKE_DB_CONNECT_TIMEOUT_MS", "500");
+            let command = words[1..].iter().fold(command, |command, word| command.arg(word));
+            let began = Instant::now();
+            let (code, said) = run(command);
+            assert_eq!(code, Some(1), "{said}");
+            assert!(began.elapsed() < Duration::from_secs(4), "{words:?} took {:?}: {said}", began.elapsed());
+            assert!(
+                said.contains("hoglake: the database cannot be used (HOGLAKE_DATABASE_URL, --database-url)"),
+                "{said}"
+            );
+            assert!(said.contains(what), "{said}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
