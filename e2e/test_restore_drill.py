@@ -56,7 +56,7 @@ class Postgres:
 
     def create(self):
         self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-instructions")
-        settings = f"archive_mode = on\narchive_command = 'test ! -f {self.archive}/%f && cp %p {self.archive}/%f'\n"
+        settings = f"archive_mode = on\narchive_command = 'test ! -f {self.archive}/%f && cp %p {self.archive}/%f.part && mv {self.archive}/%f.part {self.archive}/%f'\n"
         self.configure(settings)
 
     def configure(self, settings: str):

@@ -12,12 +12,15 @@ use chrono::{DateTime, Utc};
 use hoglake_model::{CatalogId, timestamp};
 use serde::Serialize;
 use sqlx::PgExecutor;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a claim lasts: longer than any batch of deletions takes.
+/// How long a claim lasts. What it covers must not be deleted later; see [`Catalog::removals_hold`].
 pub const CLAIM_LEASE: Duration = Duration::from_secs(900);
+
+/// For how long claims last at least that [`Catalog::removals_hold`] returns.
+pub const HELD: Duration = Duration::from_secs(600);
 
 /// What one claim asks for.
 #[derive(Debug, Clone, Copy)]
@@ -203,6 +206,23 @@ impl Catalog {
             connection.close_on_drop();
         }
         Ok(waited?)
+    }
+
+    /// Which of these claims are ours still, and last for [`HELD`] from now; claims that would end sooner are renewed.
+    ///
+    /// Whoever lost a claim must not delete: the object may be gone, its path forgotten, and committed once more.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn removals_hold(&self, claimant: Uuid, claims: &[i64]) -> Result<HashSet<i64>> {
+        let held: Vec<i64> = sqlx::query_scalar(include_str!("../sql/removal/hold.sql"))
+            .bind(claimant)
+            .bind(claims)
+            .bind(HELD.as_secs_f64())
+            .bind(CLAIM_LEASE.as_secs_f64())
+            .fetch_all(self.background_pool())
+            .await?;
+        Ok(held.into_iter().collect())
     }
 
     /// Settles claims whose objects all became `outcome`; returns those that were still ours, the only ones to count.

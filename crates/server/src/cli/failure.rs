@@ -49,7 +49,9 @@ impl fmt::Display for Failure {
             Self::Orphans => {
                 f.write_str("nothing is missing, but the object store holds objects that the catalog does not know")
             }
-            Self::Incomplete => f.write_str("some groups could not be compacted; the report says why"),
+            Self::Incomplete => f.write_str(
+                "not all could be done: the report says how many groups or objects failed, and they are tried again",
+            ),
             // what an object store or a server says may carry anything; a terminal obeys control characters
             Self::While(what, error) => {
                 format!("{what}: {}", chain(error.as_ref())).chars().try_for_each(|c| match c {

@@ -99,7 +99,7 @@ impl Maintain {
         if task == Task::Verify && outcome["status"] != "pass" {
             return Err(Failure::Violations);
         }
-        if task == Task::Compact && has_failures(&outcome) {
+        if has_failures(task, &outcome) {
             return Err(Failure::Incomplete);
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Maintain {
     }
 
     fn show(&self, bar: &ProgressBar, task: Task, total: &mut Value, result: Value) {
-        add(total, result);
+        add(task, total, result);
         bar.set_message(format!("{task:?} {}: {total}", self.catalog));
     }
 
@@ -213,10 +213,17 @@ fn is_worth_another(task: Task, result: &Value) -> bool {
     result[UNFINISHED] == true || counts.copied().any(|name| result[name].as_i64().is_some_and(|count| count > 0))
 }
 
-/// Whether groups failed.
-fn has_failures(outcome: &Value) -> bool {
-    outcome[FAILURES].as_array().is_some_and(|failures| !failures.is_empty())
+/// Whether groups of a compaction failed, or a store did not delete what a cleanup asked it to.
+fn has_failures(task: Task, outcome: &Value) -> bool {
+    match task {
+        Task::Compact => outcome[FAILURES].as_array().is_some_and(|failures| !failures.is_empty()),
+        Task::Clean => outcome[FAILED].as_i64().is_some_and(|failed| failed > 0),
+        _ => false,
+    }
 }
+
+/// Objects that a store would not delete.
+const FAILED: &str = "failed";
 
 /// What failed, in words.
 const FAILURES: &str = "failures";
@@ -241,11 +248,17 @@ const fn progress(task: Task) -> &'static [&'static str] {
 /// What is so at the end of a bite: said when it is, and not said when it is not.
 const OF_THE_MOMENT: [&str; 3] = [UNFINISHED, "files_claimed_by_others", "files_put_off"];
 
+/// What a cleanup could not remove: the last bite has tried all of it once more.
+const STAYS: [&str; 2] = [FAILED, "still_referenced"];
+
 /// Adds the counts of a bite to those before, and what failed; everything else is the last one's.
-fn add(total: &mut Value, bite: Value) {
+fn add(task: Task, total: &mut Value, bite: Value) {
     let (Value::Object(total), Value::Object(bite)) = (total, bite) else { return };
     for name in OF_THE_MOMENT {
         total.remove(name);
+    }
+    if task == Task::Clean {
+        STAYS.iter().for_each(|name| drop(total.remove(*name)));
     }
     for (name, value) in bite {
         if [FAILURES, PUT_OFF].contains(&name.as_str())
@@ -327,19 +340,23 @@ mod tests {
         let cut_short = serde_json::to_value(ExpiryResult { unfinished: true, ..ExpiryResult::default() }).unwrap();
         assert!(is_worth_another(Task::Expire, &cut_short));
         let mut total = json!({});
-        add(&mut total, cut_short);
+        add(Task::Expire, &mut total, cut_short);
         assert_eq!(total[UNFINISHED], true);
-        add(&mut total, idle(Task::Expire));
+        add(Task::Expire, &mut total, idle(Task::Expire));
         assert!(total.get(UNFINISHED).is_none(), "{total}");
     }
 
     #[test]
     fn counts_add_up_and_the_rest_is_the_last() {
         let mut total = json!({});
-        add(&mut total, json!({"snapshots_expired": 3, "new_earliest_snapshot_id": 3}));
-        add(&mut total, json!({"snapshots_expired": 4, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"}));
-        add(&mut total, json!({"failures": ["one"], "files_put_off": 2, "files_claimed_by_others": 4}));
-        add(&mut total, json!({"failures": ["two"], "files_put_off": 3}));
+        add(Task::Expire, &mut total, json!({"snapshots_expired": 3, "new_earliest_snapshot_id": 3}));
+        add(
+            Task::Expire,
+            &mut total,
+            json!({"snapshots_expired": 4, "new_earliest_snapshot_id": 7, "floored_by_consumer": "c"}),
+        );
+        add(Task::Compact, &mut total, json!({"failures": ["one"], "files_put_off": 2, "files_claimed_by_others": 4}));
+        add(Task::Compact, &mut total, json!({"failures": ["two"], "files_put_off": 3}));
         assert_eq!(total.as_object_mut().unwrap().remove("files_put_off"), Some(json!(3)));
         assert!(total.get("files_claimed_by_others").is_none(), "{total}");
         assert_eq!(total.as_object_mut().unwrap().remove("failures"), Some(json!(["one", "two"])));

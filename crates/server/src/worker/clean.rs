@@ -1,19 +1,21 @@
 //! Cleanup: deletes objects that nothing refers to.
 
+mod objects;
 mod uploads;
 
 use super::{Record, Trigger, WorkError, Worker, in_words};
 use crate::audit::{Action, Outcome as AuditOutcome};
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::fault;
 use hoglake_catalog::pace::Pace;
 use hoglake_catalog::removals::{ClaimRequest, Claimed, Outcome};
-use hoglake_formats::store::{Object, StoreError};
+use hoglake_formats::store::Object;
+use object_store::ObjectStore;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use objects::{delete_all, existing};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,13 +34,6 @@ const DELETED_TOGETHER: usize = 10_000;
 const GENTLE_CLAIM: i64 = 4_000;
 /// The same while somebody commits.
 const BUSY_CLAIM: i64 = 250;
-/// Objects that are looked for, or deleted one by one, at a time.
-const CONCURRENCY: usize = 64;
-/// From this many objects in a folder on, listing it is cheaper than asking for each.
-const WORTH_LISTING: usize = 32;
-/// Objects of others that a listing may go over for each that it is asked about. A request for one object costs a store
-/// a tenth of a page of a thousand.
-const LISTED_PER_OBJECT: usize = 64;
 
 /// `CleanupResult` of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -238,19 +233,24 @@ impl Worker {
         Ok(())
     }
 
+    /// Deletes and settles what is ours still: whoever was kept waiting for too long may have lost its claims, and then the
+    /// paths may be those of live files by now.
     async fn delete_page(
         &self,
         sweep: &Sweep<'_>,
         group: &Group<'_>,
         page: &[(i64, Object)],
     ) -> Result<CleanupStatus, WorkError> {
-        let present = page.iter().map(|(_, object)| &object.path).filter(|path| group.present.contains(*path)).cloned();
         let turn = sweep.deleting.lock().await;
+        let ids: Vec<i64> = page.iter().map(|(removal, _)| *removal).collect();
+        let held = self.catalog.removals_hold(group.claimant, &ids).await?;
+        let page: Vec<_> = page.iter().filter(|(removal, _)| held.contains(removal)).cloned().collect();
+        let present = page.iter().map(|(_, object)| &object.path).filter(|path| group.present.contains(*path)).cloned();
         let (gone, errors) = delete_all(&group.store, present.collect()).await;
         drop(turn);
         fault::point("cleanup.deleted");
         let mut status = CleanupStatus::default();
-        let fates = group.fates(page, &gone, &errors);
+        let fates = group.fates(&page, &gone, &errors);
         self.settle(sweep, group.claimant, &fates, group.paths, &mut status).await?;
         Ok(status)
     }
@@ -346,104 +346,6 @@ impl Group<'_> {
         }
         fates
     }
-}
-
-/// Which objects exist, and why it is not known of others. Folders that lose many objects are listed over the range of
-/// their names; other objects are asked for one by one.
-async fn existing(store: &Arc<dyn ObjectStore>, objects: &[(i64, Object)]) -> (HashSet<Path>, HashMap<Path, String>) {
-    let mut folders: HashMap<Path, Vec<&Object>> = HashMap::new();
-    for (_, object) in objects {
-        let parent: Path = object.path.parts().take(object.path.parts().count().saturating_sub(1)).collect();
-        folders.entry(parent).or_default().push(object);
-    }
-    let mut present = HashSet::new();
-    let mut unknown = HashMap::new();
-    let mut single = Vec::new();
-    for (folder, objects) in folders {
-        if objects.len() < WORTH_LISTING || !list_range(store, &folder, &objects, &mut present).await {
-            single.extend(objects.into_iter().cloned());
-        }
-    }
-    let heads = stream::iter(single)
-        .map(|object: Object| async move {
-            let head = object.store.head(&object.path).await;
-            (object, head)
-        })
-        .buffer_unordered(CONCURRENCY);
-    let mut heads = std::pin::pin!(heads);
-    while let Some((object, head)) = heads.next().await {
-        match head.map_err(|error| object.error(error)) {
-            Ok(_) => drop(present.insert(object.path)),
-            Err(StoreError::NotFound { .. }) => {}
-            Err(error) => drop(unknown.insert(object.path, in_words(&error))),
-        }
-    }
-    (present, unknown)
-}
-
-/// Adds to `present` which of `objects`, all of one folder, exist. False when the folder holds so much else that listing
-/// it does not pay, or cannot be listed; nothing is added then.
-async fn list_range(
-    store: &Arc<dyn ObjectStore>,
-    folder: &Path,
-    objects: &[&Object],
-    present: &mut HashSet<Path>,
-) -> bool {
-    let wanted: HashSet<&Path> = objects.iter().map(|object| &object.path).collect();
-    let (Some(first), Some(last)) = (wanted.iter().min(), wanted.iter().max()) else { return true };
-    // the offset is exclusive: begin just before the first name
-    let mut before = first.as_ref().to_owned();
-    before.pop();
-    // a key is taken as it is: `Path::from` would encode a `%` of it once more. One that is no key is asked for singly
-    let Ok(before) = Path::parse(before) else { return false };
-    let mut listing = store.list_with_offset(Some(folder), &before);
-    let mut found = HashSet::new();
-    let mut seen = 0;
-    loop {
-        match listing.try_next().await {
-            Ok(Some(meta)) if meta.location <= **last => {
-                seen += 1;
-                if wanted.contains(&meta.location) {
-                    found.insert(meta.location);
-                }
-            }
-            // stores list in the order of names, but file systems in any
-            Ok(Some(_)) => seen += 1,
-            Ok(None) => break,
-            Err(_) => return false,
-        }
-        if found.len() == wanted.len() {
-            break;
-        }
-        if seen > 1_000 + LISTED_PER_OBJECT * wanted.len() {
-            return false;
-        }
-    }
-    present.extend(found);
-    true
-}
-
-/// Deletes objects in bulk; which are gone, and why others are not.
-async fn delete_all(store: &Arc<dyn ObjectStore>, paths: Vec<Path>) -> (HashSet<Path>, HashMap<Path, String>) {
-    let mut gone = HashSet::new();
-    let mut errors = HashMap::new();
-    let wanted = paths.clone();
-    let mut results = store.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed());
-    let mut failures = Vec::new();
-    while let Some(result) = results.next().await {
-        match result {
-            Ok(path) => drop(gone.insert(path)),
-            Err(error) => failures.push(in_words(&error)),
-        }
-    }
-    if !failures.is_empty() {
-        // a failure of the batch names no object: all that were not confirmed stay
-        let why = failures.into_iter().next().unwrap_or_default();
-        for path in wanted.into_iter().filter(|path| !gone.contains(path)) {
-            errors.insert(path, why.clone());
-        }
-    }
-    (gone, errors)
 }
 
 fn count(n: usize) -> i64 {

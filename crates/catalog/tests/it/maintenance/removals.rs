@@ -159,6 +159,32 @@ async fn the_ledger_forgets_after_its_retention() {
     assert_eq!(refused.code, ErrorCode::Validation);
 }
 
+/// A cleaner that was kept waiting must not delete what others have removed since: its path may be that of a live file.
+#[tokio::test]
+async fn only_claims_that_are_ours_still_are_held_and_renewed() {
+    let lake = Lake::new().await;
+    queue(&lake, (0..3).map(|i| format!("{ROOT}/dead-{i}"))).await;
+    let first = request(3);
+    let claims = ids(&lake.catalog.removals_claim(DEMO, first).await.unwrap());
+    assert_eq!(lake.catalog.removals_hold(first.claimant, &claims).await.unwrap().len(), 3);
+    // the lease is nearly over: nobody else has taken them, so they are renewed
+    lake.execute("update file_removal set claimed_until = now() + interval '1 minute'").await;
+    assert_eq!(lake.catalog.removals_hold(first.claimant, &claims).await.unwrap().len(), 3);
+    assert_eq!(
+        lake.number("select count(*) from file_removal where claimed_until > now() + interval '14 minutes'").await,
+        3
+    );
+    // it is over, and another cleaner takes two, removes one, and loses the path to a live file
+    lake.execute("update file_removal set claimed_until = now() - interval '1 second'").await;
+    let second = request(2);
+    let taken = ids(&lake.catalog.removals_claim(DEMO, second).await.unwrap());
+    assert_eq!(taken, claims[..2]);
+    lake.catalog.removals_settle(second.claimant, &taken[..1], Outcome::Deleted).await.unwrap();
+    lake.commit(append("t", vec![file("dead-0", 1)])).await.unwrap();
+    let held = lake.catalog.removals_hold(first.claimant, &claims).await.unwrap();
+    assert_eq!(held.into_iter().collect::<Vec<_>>(), claims[2..]);
+}
+
 /// The planner may take the queue for empty when it was last told: settling must not go through all of it for each id.
 #[tokio::test]
 async fn claims_are_settled_by_their_keys_whatever_the_planner_believes() {

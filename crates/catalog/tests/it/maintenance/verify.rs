@@ -63,6 +63,9 @@ async fn overlapping_row_ids_and_a_lagging_allocator_are_found() {
     assert_eq!(broken_by(&lake, reversed).await, []);
     let found = broken_by(&lake, "update data_file set row_id_start = 145 where data_file_id = 16").await;
     assert_eq!(found, [("row_id_tiling", 1)]);
+    // what no bigint holds is a violation as others are, and no end of the report
+    let beyond = "update data_file set row_id_start = 9223372036854775800 where data_file_id = 1";
+    assert_eq!(broken_by(&lake, beyond).await, [("row_id_tiling", 1), ("next_row_id", 1)]);
     lake.execute("update data_file set row_id_start = (data_file_id - 1) * 10").await;
     // outputs of compaction keep old ids
     let found = broken_by(
