@@ -16,6 +16,8 @@ pub(super) struct Located {
     pub version: i64,
     /// Whether it is named `v<version>.metadata.json`, as tables without a catalog are.
     pub hadoop: bool,
+    /// The version that the hint names, where it was asked and names one.
+    pub hint: Option<i64>,
     pub metadata: TableMetadata,
     pub warnings: Vec<String>,
 }
@@ -33,21 +35,37 @@ pub(super) const HINT: &str = "metadata/version-hint.text";
 /// # Errors
 /// [`Error::NotATable`] when there is none.
 pub(super) async fn newest(root: &TableRoot) -> Result<Located> {
-    if let Some(hint) = root.get_if_exists(HINT).await? {
-        let text = String::from_utf8_lossy(&hint).trim().to_owned();
-        if let Ok(version) = text.parse::<i64>()
-            && let Some(found) = follow(root, version).await?
-        {
-            return Ok(found);
-        }
-        // Some writers put the name of the file there.
-        let key = format!("{METADATA}/{}.metadata.json", text.trim_end_matches(".metadata.json"));
-        if version_of(&key).is_some()
-            && let Some(bytes) = root.get_if_exists(&key).await?
-        {
-            return read(root, key, &bytes);
-        }
+    let hint = root.get_if_exists(HINT).await?.map(|hint| String::from_utf8_lossy(&hint).trim().to_owned());
+    let found = match &hint {
+        Some(text) => hinted(root, text).await?,
+        None => None,
+    };
+    let located = match found {
+        Some(found) => found,
+        None => highest(root).await?,
+    };
+    Ok(Located { hint: hint.and_then(|text| text.parse().ok()), ..located })
+}
+
+/// What the text of the hint points to, and whatever follows it.
+async fn hinted(root: &TableRoot, text: &str) -> Result<Option<Located>> {
+    if let Ok(version) = text.parse::<i64>()
+        && let Some(found) = follow(root, version).await?
+    {
+        return Ok(Some(found));
     }
+    // Some writers put the name of the file there.
+    let key = format!("{METADATA}/{}.metadata.json", text.trim_end_matches(".metadata.json"));
+    if version_of(&key).is_some()
+        && let Some(bytes) = root.get_if_exists(&key).await?
+    {
+        return read(root, key, &bytes).map(Some);
+    }
+    Ok(None)
+}
+
+/// The highest version that the folder lists.
+async fn highest(root: &TableRoot) -> Result<Located> {
     let mut found: Vec<_> = root
         .list(METADATA, None)
         .await?
@@ -86,7 +104,7 @@ pub(super) fn read(root: &TableRoot, key: String, bytes: &[u8]) -> Result<Locate
     let metadata = TableMetadata::parse(&root.spell(&key), bytes)?;
     let version = version_of(&key).unwrap_or(0);
     let hadoop = key.rsplit('/').next().is_some_and(|name| name.starts_with('v'));
-    Ok(Located { key, version, hadoop, metadata, warnings: Vec::new() })
+    Ok(Located { key, version, hadoop, hint: None, metadata, warnings: Vec::new() })
 }
 
 /// The version that the hint names, and every one after it: the hint is written last and may be stale.

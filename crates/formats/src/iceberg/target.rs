@@ -108,6 +108,16 @@ impl Target for IcebergTarget {
         Box::pin(self.read())
     }
 
+    fn mend(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Some(located) = &self.current
+                && located.hint != Some(located.version)
+            {
+                snapshot::write_hint(&self.root, located.version).await;
+            }
+        })
+    }
+
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
         let place = self.root.location().to_string();
         let Ok(definition) = Definition::new(&place, self.metadata(), state) else { return Vec::new() };

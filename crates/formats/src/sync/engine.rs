@@ -106,6 +106,9 @@ pub async fn sync(source: &dyn Source, target: &mut dyn Target, options: &Option
             Some(loaded) => loaded?,
             None => target.load().await?,
         };
+        if loaded.watermark.is_some() && !options.dry_run {
+            target.mend().await;
+        }
         match attempt(source, target, options, &head, &loaded, force_full.as_deref(), &mut steps).await {
             Ok((plan, outcome)) => return Ok(report(target.format(), plan, outcome, &head, steps, loaded)),
             Err(Error::Lost { place }) => tracing::info!(place, "lost the race for the target, planning again"),

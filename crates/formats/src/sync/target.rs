@@ -8,7 +8,7 @@ use hoglake_model::table::{FileDelta, Operation, TableFormat, TableState, Unsupp
 /// # Atomicity
 /// [`commit`](Self::commit) first writes immutable files under names that nobody else uses, then makes them visible
 /// with one conditional put of the format's pointer (the next Delta commit, Iceberg metadata file, Hudi instant), then
-/// writes hints, whose failure is no failure. A crash at any point leaves the table as it was or as it will be, plus
+/// writes hints, whose failure is no failure: the next run [`mend`](Self::mend)s them. A crash at any point leaves the table as it was or as it will be, plus
 /// files that nothing refers to. Losing the conditional put is [`Error::Lost`](super::Error::Lost): nothing changed,
 /// and the caller plans again from [`load`](Self::load).
 ///
@@ -21,6 +21,12 @@ pub trait Target: Send {
     ///
     /// A target that already matches costs at most 3 requests.
     fn load(&mut self) -> BoxFuture<'_, Result<Loaded>>;
+
+    /// Rewrites the hints that a crash has left behind the version that was loaded, because some readers know no other
+    /// way; best effort, and no request where they are true. Not called in dry runs, nor for tables without a watermark.
+    fn mend(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// What of `state` this target cannot express. Pure: called before anything is written.
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported>;

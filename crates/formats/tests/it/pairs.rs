@@ -7,7 +7,7 @@ use crate::watched::{Watched, plain, watched};
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::hudi::{HudiOptions, HudiSource, HudiTarget};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
-use hoglake_formats::sync::{Error, Options, Plan, Report, Result, Source, TableRoot, Target, sync};
+use hoglake_formats::sync::{Error, Mode, Options, Outcome, Plan, Report, Result, Source, TableRoot, Target, sync};
 use hoglake_model::table::TableFormat::{self, Delta, Hudi, Iceberg};
 use std::path::{Path, PathBuf};
 
@@ -128,6 +128,58 @@ async fn run_as(pair: (TableFormat, TableFormat), format_version: Option<i32>, r
     sync(source.as_ref(), target_of(pair.1, format_version, root).as_mut(), &Options::default()).await
 }
 
+/// The version that the hint of an Iceberg table names.
+fn hint(table: &Path) -> i64 {
+    std::fs::read_to_string(table.join("metadata/version-hint.text")).unwrap().parse().unwrap()
+}
+
+/// The newest version of an Iceberg table.
+fn newest(table: &Path) -> i64 {
+    let names = std::fs::read_dir(table.join("metadata")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    let version = |name: String| name.strip_prefix('v')?.strip_suffix(".metadata.json")?.parse().ok();
+    names.filter_map(version).max().unwrap()
+}
+
+#[tokio::test]
+async fn a_hint_that_a_crash_left_behind_is_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (early, late) = early_and_late(folder.path(), (Delta, Iceberg), None).await;
+    let (table, pair) = (folder.path().join("table"), (Delta, Iceberg));
+    for state in [&early, &late] {
+        copy(state, &table);
+        run(pair, plain(&table)).await.unwrap();
+    }
+    let (path, version) = (table.join("metadata/version-hint.text"), newest(&table));
+    assert!(version > 2 && hint(&table) == version);
+    let store = Watched::new(usize::MAX);
+    let again = async |options: Options| {
+        let mut target = target(Iceberg, watched(&store, &table));
+        sync(source(Delta, plain(&table)).as_ref(), target.as_mut(), &options).await.unwrap().outcome
+    };
+    for left in
+        [Some("1".to_owned()), Some((version - 1).to_string()), Some("99".to_owned()), Some("?".to_owned()), None]
+    {
+        let leave = || match &left {
+            Some(text) => std::fs::write(&path, text).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        };
+        leave();
+        // A dry run changes nothing.
+        assert_eq!(again(Options { dry_run: true, ..Options::default() }).await, Outcome::NoChange);
+        assert_eq!(std::fs::read_to_string(&path).ok(), left);
+        assert_eq!(again(Options::default()).await, Outcome::NoChange);
+        assert_eq!(hint(&table), version, "{left:?}");
+        store.taken();
+        again(Options::default()).await;
+        assert_eq!(store.taken(), 3, "a true hint is left alone");
+        // One that finds nothing new after comparing all says so and mends, too.
+        leave();
+        again(Options { mode: Mode::Full, ..Options::default() }).await;
+        assert_eq!((hint(&table), newest(&table)), (version, version), "{left:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_crash_between_any_two_writes_loses_nothing() {
     // Position deletes in files of their own and vectors in Puffin files, on either side.
@@ -169,6 +221,9 @@ async fn a_crash_between_any_two_writes_loses_nothing() {
                 run_as(pair, version, plain(&table)).await.unwrap_or_else(|e| panic!("{place}: {e}"));
                 assert_eq!(&live(to, &table).await, if follows { &followed } else { &created }, "{place}");
                 assert_eq!(run_as(pair, version, plain(&table)).await.unwrap().plan, Plan::NoChange, "{place}");
+                if to == Iceberg {
+                    assert_eq!(hint(&table), newest(&table), "{place}");
+                }
                 std::fs::remove_dir_all(&table).unwrap();
                 // The last writes are hints, whose failure is none.
                 if outcome.is_ok() {

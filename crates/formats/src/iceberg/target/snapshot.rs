@@ -6,7 +6,7 @@ use super::super::metadata::{Snapshot, TableMetadata, schema_id, spec_fields};
 use super::super::schema;
 use super::commit::Writing;
 use super::{IcebergTargetOptions, expiry};
-use crate::sync::{Committed, Error, Result, from_properties, to_properties};
+use crate::sync::{Committed, Error, Result, TableRoot, from_properties, to_properties};
 use hoglake_model::table::{Operation, TableState};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -21,6 +21,18 @@ fn current(metadata: &TableMetadata) -> String {
 /// Whether nobody has changed since which snapshot is the current one, as far as the table tells.
 pub(super) fn is_ours(metadata: &TableMetadata) -> bool {
     metadata.property(SNAPSHOT_KEY).is_none_or(|id| id == current(metadata))
+}
+
+/// Makes the hint name this version. Best effort.
+pub(super) async fn write_hint(root: &TableRoot, version: i64) {
+    if let Err(error) = root.put(HINT, version.to_string()).await {
+        tracing::warn!(
+            %error,
+            version,
+            "the version hint was not written; readers that open the folder by it alone, as DuckDB does, see an older \
+             version until the next run writes it"
+        );
+    }
 }
 
 impl Writing<'_> {
@@ -83,11 +95,10 @@ impl Writing<'_> {
             }
         }
         // Visible from here on; what follows are hints and tidying.
-        if let Err(error) = self.root.put(HINT, number.to_string()).await {
-            tracing::warn!(%error, "the version hint was not written; readers find the newest version themselves");
-        }
+        write_hint(&self.root, number).await;
         expiry::clean(&self.root, &metadata, &expired).await;
-        let located = Located { key, version: number, hadoop: true, metadata, warnings: Vec::new() };
+        let located =
+            Located { key, version: number, hadoop: true, hint: Some(number), metadata, warnings: Vec::new() };
         let committed = self.committed(&located);
         Ok((located, committed))
     }
