@@ -133,8 +133,6 @@ impl Target for IcebergTarget {
             }
             .to_owned(),
         });
-        let impossible =
-            definition.impossible.into_iter().map(|(column, from, to)| definition::impossible(column, from, to));
         let twins = capability::twins(TableFormat::Iceberg, &state.schema, false);
         let without_ids = state.binding.without_ids.iter().map(|id| Unsupported {
             target: TableFormat::Iceberg,
@@ -144,7 +142,7 @@ impl Target for IcebergTarget {
                      or fail. In Delta, REORG TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION=2)) adds them"
                 .to_owned(),
         });
-        impossible.chain(wrong).chain(twins).chain(without_ids).collect()
+        definition.impossible.into_iter().chain(wrong).chain(twins).chain(without_ids).collect()
     }
 
     fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {

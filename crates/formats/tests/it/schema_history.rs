@@ -299,6 +299,68 @@ async fn type_changes_that_delta_does_not_know_are_refused() {
     assert!(!table.join("_delta_log").exists());
 }
 
+/// A Delta table that was created with its column `v` as `was` and a file of it, and the commit that widened it.
+fn widened_delta(table: &Path, (was, now): (&str, &str), partitioned: bool, v: ArrayRef) -> [String; 2] {
+    std::fs::create_dir_all(table.join("_delta_log")).unwrap();
+    plain_file(table, "one.parquet", v);
+    let size = std::fs::metadata(table.join("one.parquet")).unwrap().len();
+    let metadata = |ty: &str, changes: Value| {
+        let field =
+            |name: &str, ty: &str, metadata| json!({"name": name, "type": ty, "nullable": true, "metadata": metadata});
+        let schema = json!({"type": "struct", "fields": [field("id", "long", json!({})), field("v", ty, changes)]});
+        json!({"metaData": {"id": "5f0a3b1e-0000-4000-8000-000000000004", "schemaString": schema.to_string(),
+            "format": {"provider": "parquet", "options": {}}, "configuration": {},
+            "partitionColumns": if partitioned { json!(["v"]) } else { json!([]) }}})
+    };
+    let protocol = |features| json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}});
+    let values = if partitioned { json!({"v": "2020-01-01"}) } else { json!({}) };
+    let add = json!({"add": {"path": "one.parquet", "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": true}});
+    let created = [protocol(json!([])), metadata(was, json!({})), add];
+    let changes = json!({"delta.typeChanges": [{"fromType": was, "toType": now}]});
+    let widened = [protocol(json!(["typeWidening", "timestampNtz"])), metadata(now, changes)];
+    [&created[..], &widened].map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+#[tokio::test]
+async fn type_changes_that_iceberg_readers_do_not_follow_are_refused_once() {
+    let days: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![18_262]));
+    let ints: ArrayRef = Arc::new(arrow::array::Int32Array::from(vec![7]));
+    let unpromoted = "from int to double, which Iceberg has no promotion for";
+    let unread = "from date to timestamp, which Iceberg promotes from version 3 on";
+    for (was, now, partitioned, v, words) in [
+        ("integer", "double", false, &ints, unpromoted),
+        ("date", "timestamp_ntz", false, &days, unread),
+        ("date", "timestamp_ntz", true, &days, unread),
+    ] {
+        for format_version in [None, Some(3)] {
+            for follows in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let table = folder.path().join("t");
+                let log = |version| table.join(format!("_delta_log/{version:020}.json"));
+                let [created, widened] = widened_delta(&table, (was, now), partitioned, Arc::clone(v));
+                let convert = async |mode| {
+                    let options = IcebergTargetOptions { format_version, ..IcebergTargetOptions::default() };
+                    let mut target = IcebergTarget::new(root(&table), options);
+                    sync(&DeltaSource::new(root(&table)), &mut target, &Options { mode, ..Options::default() }).await
+                };
+                std::fs::write(log(0), created).unwrap();
+                if follows {
+                    convert(Mode::Incremental).await.unwrap();
+                }
+                std::fs::write(log(1), widened).unwrap();
+                for mode in [Mode::Incremental, Mode::Full] {
+                    let place = format!("{was} to {now}, {partitioned}, {format_version:?}, {follows}, {mode:?}");
+                    let found = refused(convert(mode).await);
+                    assert_eq!((found.len(), found[0].0.as_str()), (1, "v"), "{place}: {found:?}");
+                    assert!(found[0].1.contains(words), "{place}: {found:?}");
+                }
+                assert_eq!(table.join("metadata/v1.metadata.json").exists(), follows);
+                assert!(!table.join("metadata/v2.metadata.json").exists());
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn older_types_in_the_files_of_hudi_tables_are_noticed() {
     for (now, is_promoted) in [("long", true), ("double", false)] {

@@ -31,8 +31,8 @@ pub(super) struct Definition {
     pub last_partition_id: i32,
     /// Whether something here differs from the table's metadata.
     pub changed: bool,
-    /// Columns whose type changed in a way that Iceberg has no promotion for, with both types.
-    pub impossible: Vec<(String, Primitive, Primitive)>,
+    /// Columns whose type changed in a way that readers do not promote.
+    pub impossible: Vec<Unsupported>,
     /// Columns that files may hold beside those of the schema.
     pub unlisted: Vec<String>,
 }
@@ -47,9 +47,7 @@ impl Definition {
         self.schema.walk(&mut |path, node| {
             let Some(now) = node.ty.primitive().map(schema::stored) else { return };
             for (_, then) in older_types.iter().filter(|(p, _)| p.iter().map(String::as_str).eq(path.iter().copied())) {
-                if !schema::promotes(schema::stored(*then), now) {
-                    found.push(impossible(path.join("."), *then, now));
-                }
+                refuse(&mut found, path, schema::stored(*then), now);
             }
         });
         if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
@@ -75,20 +73,16 @@ impl Definition {
             relax(&mut schema.fields, &before);
             schema.walk(&mut |path, node| {
                 let now = node.ty.primitive().map(schema::stored);
-                if let (Some((_, Some(then))), Some(now)) = (before.get(&node.id), now)
-                    && !schema::promotes(*then, now)
-                {
-                    impossible.push((path.join("."), *then, now));
+                if let (Some((_, Some(then))), Some(now)) = (before.get(&node.id), now) {
+                    refuse(&mut impossible, path, *then, now);
                 }
             });
         }
         for (source, then) in &state.binding.older_types {
             let id = ids.as_ref().map_or(Some(*source), |ids| ids.get(source).copied()).unwrap_or(*source);
             let (then, now) = (schema::stored(*then), schema.primitive(id).map(schema::stored));
-            if let (Some(path), Some(now)) = (schema.path(id), now)
-                && !schema::promotes(then, now)
-            {
-                impossible.push((path.join("."), then, now));
+            if let (Some(path), Some(now)) = (schema.path(id), now) {
+                refuse(&mut impossible, &path, then, now);
             }
         }
         if state.binding.partition_columns_absent {
@@ -223,12 +217,26 @@ fn new_fields(
     fields
 }
 
-/// The refusal of a column whose values in older files readers do not find.
-pub(super) fn impossible(column: String, from: Primitive, to: Primitive) -> Unsupported {
-    Unsupported {
+/// Adds the refusal of a column whose values in older files readers do not find; once, however many tell of them.
+fn refuse(found: &mut Vec<Unsupported>, column: &[&str], from: Primitive, to: Primitive) {
+    let why = match (from, to) {
+        // "Schema Evolution": from version 3 on, and not for what a partition field is made of. Readers lag behind: PyIceberg
+        // 0.12 takes the days of a partition for microseconds, without a word, and fails at those of files.
+        (Primitive::Date, Primitive::Timestamp | Primitive::TimestampNs) => {
+            "which Iceberg promotes from version 3 on and not for partitions, and which its readers do not follow yet"
+        }
+        (from, to) if schema::promotes(from, to) => return,
+        _ => "which Iceberg has no promotion for",
+    };
+    let refusal = Unsupported {
         target: TableFormat::Iceberg,
         kind: UnsupportedKind::Type,
-        place: column,
-        detail: format!("the column changed from {from} to {to}, which Iceberg has no promotion for"),
+        place: column.join("."),
+        detail: format!(
+            "the column changed from {from} to {to}, {why}; rewrite the table into a new one, or add a column of the new type"
+        ),
+    };
+    if !found.contains(&refusal) {
+        found.push(refusal);
     }
 }
