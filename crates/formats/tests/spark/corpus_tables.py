@@ -48,13 +48,20 @@ def converted(checks, work, source, target, *flags):
 
 
 def hudis_own(spark, folder, columns, rows):
-    """A table that Hudi writes all by itself."""
+    """Whether Hudi writes a table all by itself, and reads it: 1.2.0 does not write bytes."""
     options = {
         "hoodie.table.name": folder.name, "hoodie.datasource.write.operation": "bulk_insert", "hoodie.metadata.enable": "true",
         "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "id",
         "hoodie.datasource.write.partitionpath.field": "",
     }
-    spark.range(0, rows, 1, 1).selectExpr("cast(id as int) id", *columns).write.format("hudi").options(**options).save(str(folder))
+    try:
+        spark.range(0, rows, 1, 1).selectExpr("cast(id as int) id", *columns).write.format("hudi").options(**options).save(str(folder))
+    except Exception as error:
+        print(f"Hudi does not write {folder.name}: {str(error)[:200]}", flush=True)
+        return False
+    if rows == 0:
+        shutil.copy(next((CORPUS / "delta" / "dat-nested_types" / "table").glob("*.parquet")), folder)
+    return readable(spark, folder)
 
 
 def readable(spark, folder):
@@ -94,11 +101,11 @@ def same_rows(checks, name, frame, case, source, place):
 def to_hudi(spark, checks, work, hudi):
     # Where Hudi does not read what it has written itself, ours need be no better: bytes and shorts, alone and in lists, and
     # a table without files in whose folder lie files of others.
-    hudis_own(spark, work / "bytes", ["cast(id as byte) b", "cast(id as short) s"], 5)
-    hudis_own(spark, work / "lists", ["array(cast(id as short)) l"], 5)
-    hudis_own(spark, work / "empty", [], 0)
-    shutil.copy(next((CORPUS / "delta" / "dat-nested_types" / "table").glob("*.parquet")), work / "empty")
-    own = {name: readable(spark, work / name) for name in ("bytes", "lists", "empty")}
+    own = {
+        "bytes": hudis_own(spark, work / "bytes", ["cast(id as byte) b", "cast(id as short) s"], 5),
+        "lists": hudis_own(spark, work / "lists", ["array(cast(id as short)) l"], 5),
+        "empty": hudis_own(spark, work / "empty", [], 0),
+    }
     print(f"Hudi reads its own: {own}", flush=True)
     for case, expected, folder, report in converted(checks, work, "delta", "hudi"):
         name = f"{case} from delta to hudi"
