@@ -196,7 +196,7 @@ impl Target for DeltaTarget {
         found
     }
 
-    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Option<Committed>>> {
         Box::pin(commit::run(self, commit))
     }
 }

@@ -73,7 +73,7 @@ impl CommitMetadata {
         self.extra.get("schema").map(|s| s.trim()).filter(|s| !s.is_empty())
     }
 
-    fn from_json(json: &Json) -> Self {
+    pub(super) fn from_json(json: &Json) -> Self {
         let text = |value: &Json, key: &str| value.get(key).and_then(Json::as_str).map(str::to_owned);
         let mut found = Self { operation: text(json, "operationType"), ..Self::default() };
         for (partition, stats) in json.get("partitionToWriteStats").and_then(Json::as_object).into_iter().flatten() {

@@ -30,10 +30,11 @@ use super::timeline::{self, Timeline};
 use crate::sync::{BoxFuture, Commit, Committed, Error, Files, Loaded, Result, TableRoot, Target, from_properties};
 use archive::Replaced;
 use futures::TryStreamExt;
-use hoglake_model::table::{Primitive, TableFormat, TableState, Transform, Unsupported, UnsupportedKind, Watermark};
+use hoglake_model::table::{Primitive, TableFormat, TableState, Transform, Unsupported, UnsupportedKind};
 use plan::{Plan, stores_partitions};
 use publish::after;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The property by which a table of ours is known before its first commit.
 const CREATED: &str = "hoglake.created";
@@ -50,7 +51,8 @@ struct Existing {
     timeline: Timeline,
     /// The last completed action, empty before the first.
     last: String,
-    watermark: Option<Watermark>,
+    /// What the newest write notes, its schema and watermark among it.
+    extra: BTreeMap<String, String>,
     /// Groups that are replaced in the active timeline, once they were needed.
     replaced: Option<Replaced>,
 }
@@ -119,20 +121,20 @@ impl HudiTarget {
             timeline = Timeline::new(FOLDER, names.iter().cloned(), layout);
             last = last_of(&timeline);
         }
-        let mut watermark = None;
-        if let Some(instant) = timeline.writes().next_back() {
-            let metadata = CommitMetadata::read(&self.root, instant).await?;
-            watermark = from_properties(|key| metadata.extra.get(key).map(String::as_str));
-        }
+        let extra = match timeline.writes().next_back() {
+            Some(instant) => CommitMetadata::read(&self.root, instant).await?.extra,
+            None => BTreeMap::new(),
+        };
+        let watermark = from_properties(|key| extra.get(key).map(String::as_str));
         // Properties of ours without any commit are what a first run left that did not come to an end.
         let exists = timeline.writes().next().is_some() || properties.get(CREATED).is_none();
         let metadata_path = exists.then(|| self.metadata_path());
-        let loaded = Loaded { exists, watermark: watermark.clone(), metadata_path, ..Loaded::default() };
-        self.existing = Some(Existing { properties, timeline, last, watermark, replaced: None });
+        let loaded = Loaded { exists, watermark, metadata_path, ..Loaded::default() };
+        self.existing = Some(Existing { properties, timeline, last, extra, replaced: None });
         Ok(loaded)
     }
 
-    async fn write(&mut self, commit: Commit<'_>) -> Result<Committed> {
+    async fn write(&mut self, commit: Commit<'_>) -> Result<Option<Committed>> {
         let Commit { source, state, files, .. } = commit;
         let mut plan = Plan::default();
         let mut stored = state.format != TableFormat::Delta;
@@ -175,17 +177,21 @@ impl HudiTarget {
             self.create(state, stored).await?;
         }
         self.check_existing(state)?;
+        let extra = self.extra(state);
+        if plan.is_empty() && self.existing.as_ref().is_some_and(|existing| existing.extra == extra) {
+            return Ok(None);
+        }
         self.make_room(&plan).await?;
-        let metadata = self.metadata(state, &plan);
-        let version = self.publish(state.version.timestamp_ms, &plan, metadata, state.watermark()).await?;
-        Ok(Committed {
+        let metadata = Self::metadata(&plan, &extra);
+        let version = self.publish(state.version.timestamp_ms, &plan, metadata).await?;
+        Ok(Some(Committed {
             metadata_path: self.metadata_path(),
             version,
             added: u64::try_from(plan.added.len()).unwrap_or_default(),
             removed: u64::try_from(plan.removed.len()).unwrap_or_default(),
             redeleted: 0,
             warnings: schema_writer::narrow_integers(&state.schema).into_iter().collect(),
-        })
+        }))
     }
 
     /// What a table that exists cannot change any more.
@@ -252,7 +258,7 @@ impl Target for HudiTarget {
         found
     }
 
-    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Option<Committed>>> {
         Box::pin(self.write(commit))
     }
 }

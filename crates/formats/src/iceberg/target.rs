@@ -145,7 +145,7 @@ impl Target for IcebergTarget {
         definition.impossible.into_iter().chain(wrong).chain(twins).chain(without_ids).collect()
     }
 
-    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>> {
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Option<Committed>>> {
         Box::pin(commit::run(self, commit))
     }
 }

@@ -63,7 +63,7 @@ pub enum Plan {
     NoChange,
     /// One commit per source commit.
     Incremental,
-    /// One commit that compares all files.
+    /// One commit that compares all files, and finds a difference.
     Full {
         /// Why not incrementally.
         reason: String,
@@ -214,7 +214,7 @@ async fn attempt(
                         operation: change.operation,
                         files: Files::Delta(&change.files),
                     };
-                    let mut committed = target.commit(commit).await?;
+                    let Some(mut committed) = target.commit(commit).await? else { continue };
                     committed.warnings.extend(gate.warning());
                     steps.push(Step { source_version: change.state.version.id.0.clone(), committed });
                 }
@@ -259,7 +259,7 @@ async fn run_full(
         return Ok((plan, Outcome::DryRun));
     }
     let commit = Commit { source, state: &state, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
-    let mut committed = target.commit(commit).await?;
+    let Some(mut committed) = target.commit(commit).await? else { return Ok((Plan::NoChange, Outcome::NoChange)) };
     committed.warnings.extend(gate.warning());
     steps.push(Step { source_version: head.version.id.0.clone(), committed });
     Ok((plan, Outcome::Committed))

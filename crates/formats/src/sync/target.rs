@@ -31,12 +31,13 @@ pub trait Target: Send {
     /// What of `state` this target cannot express. Pure: called before anything is written.
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported>;
 
-    /// Writes one commit on top of what was loaded or committed last.
+    /// Writes one commit on top of what was loaded or committed last. Writes nothing, and returns `None`, when the table
+    /// already has the same files, definition and watermark.
     ///
     /// # Errors
     /// [`Error::Lost`](super::Error::Lost) and [`Error::NeedsFull`](super::Error::NeedsFull) tell the caller what to
     /// do next; all others end the run of this target. In every case nothing became visible.
-    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Committed>>;
+    fn commit<'a>(&'a mut self, commit: Commit<'a>) -> BoxFuture<'a, Result<Option<Committed>>>;
 }
 
 /// What a target knew when it was loaded.

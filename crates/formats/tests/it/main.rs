@@ -32,6 +32,7 @@ mod seeds;
 mod spellings;
 mod to_delta;
 mod to_iceberg;
+mod unchanged;
 mod watched;
 mod writer_rules;
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const PAIRS: [(TableFormat, TableFormat); 6] =
     [(Delta, Iceberg), (Delta, Hudi), (Iceberg, Delta), (Iceberg, Hudi), (Hudi, Delta), (Hudi, Iceberg)];
 
-fn source(format: TableFormat, root: TableRoot) -> Box<dyn Source> {
+pub fn source(format: TableFormat, root: TableRoot) -> Box<dyn Source> {
     match format {
         Delta => Box::new(DeltaSource::new(root)),
         // The tables here are copied to where they are read.
@@ -23,7 +23,7 @@ fn source(format: TableFormat, root: TableRoot) -> Box<dyn Source> {
     }
 }
 
-fn target(format: TableFormat, root: TableRoot) -> Box<dyn Target> {
+pub fn target(format: TableFormat, root: TableRoot) -> Box<dyn Target> {
     target_of(format, None, root)
 }
 

@@ -63,6 +63,21 @@ fn a_table_is_converted_once_and_found_up_to_date_after() {
 }
 
 #[test]
+fn a_full_sync_of_what_is_up_to_date_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    for target in ["ICEBERG", "HUDI"] {
+        let sync = || hoglake(&["sync", "--source", "DELTA", "--path", path, "--target", target, "--full", "--json"]);
+        let (first, second) = (json(&sync()).remove(0), json(&sync()).remove(0));
+        assert_eq!((&first["status"], &first["reason"]), (&"committed".into(), &"asked for".into()), "{first}");
+        assert_eq!((&second["status"], &second["plan"]), (&"no-change".into(), &"no-change".into()), "{second}");
+        assert_eq!(second["commits"], Value::Array(Vec::new()), "{second}");
+        assert_eq!(second["metadata-path"], first["metadata-path"]);
+    }
+}
+
+#[test]
 fn the_dataset_file_of_xtable_is_taken_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());

@@ -28,7 +28,7 @@ const OWN_NAMES: &str = "hoglake.own-names";
 /// Property of targets whose files lie elsewhere: the root of the source as their names spell it.
 const SOURCE_ROOT: &str = "hoglake.source-root";
 
-pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<Committed> {
+pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<Option<Committed>> {
     if let Some(base) = &mut target.base
         && base.current.is_none()
     {
@@ -412,7 +412,8 @@ impl Writing {
     }
 }
 
-async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableState) -> Result<Committed> {
+/// Makes the commit visible; writes nothing, and returns `None`, when it says nothing new.
+async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableState) -> Result<Option<Committed>> {
     let current = target.base.as_ref().and_then(|b| b.current.as_ref());
     let old_protocol = current.map(|c| &c.protocol);
     let protocol = writing.definition.protocol(old_protocol);
@@ -423,14 +424,6 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     }
     let metadata = writing.definition.metadata.clone();
     let version = target.base.as_ref().map_or(0, |b| b.version + 1);
-    let committed = |version: i64| Committed {
-        metadata_path: target.metadata_path(),
-        version: version.to_string(),
-        added: writing.counts.added,
-        removed: writing.counts.removed,
-        redeleted: writing.counts.redeleted,
-        warnings: writing.definition.warnings.clone(),
-    };
     let Counts { removed, redeleted, .. } = writing.counts;
     let (place, removes) = (target.root.location().to_string(), removed + redeleted > 0 && writing.data_change);
     let forbidden = requirements::unsupported_commit(&place, &metadata, removes, redeleted > 0);
@@ -441,7 +434,7 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     let known = current.and_then(|c| from_properties(|k| super::protocol::property(&c.metadata, k)));
     let is_foreign = target.base.as_ref().is_some_and(|b| b.is_foreign);
     if same && writing.body.is_empty() && known.as_ref() == Some(&state.watermark()) && !is_foreign {
-        return Ok(committed(version - 1));
+        return Ok(None);
     }
     let mut head = String::new();
     if old_protocol != Some(&protocol) {
@@ -453,7 +446,14 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
         target.root.put_if_absent(&vector_key, writing.vectors.clone()).await?;
     }
     let key = log::commit_key(version);
-    let committed = committed(version);
+    let committed = Committed {
+        metadata_path: target.metadata_path(),
+        version: version.to_string(),
+        added: writing.counts.added,
+        removed: writing.counts.removed,
+        redeleted: writing.counts.redeleted,
+        warnings: writing.definition.warnings.clone(),
+    };
     let (now_ms, has_vectors) = (writing.now_ms, !writing.vectors.is_empty());
     let Some(size) = writing.body.publish(&target.root, &key, &head).await? else {
         if has_vectors && let Err(error) = target.root.delete(&vector_key).await {
@@ -467,7 +467,7 @@ async fn finish(target: &mut DeltaTarget, writing: &mut Writing, state: &TableSt
     if version > 0 && version % target.options.checkpoint_interval == 0 {
         checkpoint(target).await;
     }
-    Ok(committed)
+    Ok(Some(committed))
 }
 
 /// Notes that the table has one more commit.

@@ -172,13 +172,11 @@ impl HudiTarget {
         let Some(last) = existing.timeline.writes().next_back().filter(|i| *i.requested <= *until) else {
             return Ok(());
         };
-        // There is none after a commit of somebody else.
-        let watermark = existing.watermark.clone();
         let bytes = self.root.get(&last.key).await?;
         let previous: Value =
             serde_json::from_slice(&bytes).map_err(|e| Error::malformed(self.root.spell(&last.key), e.to_string()))?;
         let metadata = commit_json(Map::new(), Map::new(), &previous["extraMetadata"]);
-        self.publish_changes(timeline::millis(&last.requested), &Changes::new(), metadata, watermark).await?;
+        self.publish_changes(timeline::millis(&last.requested), &Changes::new(), metadata).await?;
         Ok(())
     }
 

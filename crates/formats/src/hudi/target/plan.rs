@@ -23,6 +23,12 @@ pub(super) struct Plan {
     pub removed: BTreeSet<(String, String)>,
 }
 
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
 pub(super) struct Added {
     pub size: u64,
     pub rows: u64,

@@ -1,6 +1,7 @@
 //! Making a commit visible: pending instant, metadata table, pointer, completed instant.
 
 use super::super::FOLDER;
+use super::super::commit::CommitMetadata;
 use super::super::file_group::EXTERNAL;
 use super::super::metadata_writer::{self, Changes};
 use super::super::properties::Layout;
@@ -9,19 +10,24 @@ use super::super::timeline::{self, Timeline};
 use super::HudiTarget;
 use super::plan::{Place, Plan};
 use crate::sync::{Error, Result, to_properties};
-use hoglake_model::table::{TableState, Watermark};
+use hoglake_model::table::TableState;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 impl HudiTarget {
-    pub(super) fn metadata(&self, state: &TableState, plan: &Plan) -> impl Fn(&str) -> Value + use<> {
-        let mut extra = Map::new();
+    /// The schema and the watermark, as a commit notes them.
+    pub(super) fn extra(&self, state: &TableState) -> BTreeMap<String, String> {
         let name = self.existing.as_ref().and_then(|e| e.properties.get("hoodie.table.name")).unwrap_or("table");
-        extra.insert("schema".to_owned(), json!(schema_writer::write(&state.schema, name)));
-        for (key, value) in to_properties(&state.watermark()) {
-            extra.insert(key.to_owned(), json!(value));
-        }
-        let extra = Value::Object(extra);
+        let watermark = to_properties(&state.watermark());
+        [("schema", schema_writer::write(&state.schema, name))]
+            .into_iter()
+            .chain(watermark)
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
+    pub(super) fn metadata(plan: &Plan, extra: &BTreeMap<String, String>) -> impl Fn(&str) -> Value + use<> {
+        let extra = json!(extra);
         let added: Vec<(Place, u64, u64)> = plan.added.iter().map(|(p, a)| (p.clone(), a.size, a.rows)).collect();
         let mut replaced: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (partition, name) in &plan.removed {
@@ -49,7 +55,6 @@ impl HudiTarget {
         millis: i64,
         plan: &Plan,
         metadata: impl Fn(&str) -> Value,
-        watermark: Watermark,
     ) -> Result<String> {
         let added = plan.added.iter().map(|((partition, name), added)| (partition, name, added.size));
         let mut changes = Changes::new();
@@ -57,7 +62,7 @@ impl HudiTarget {
             // The instant is not known yet; see below.
             changes.entry(partition.clone()).or_default().insert(name.clone(), Some(size));
         }
-        let instant = self.publish_changes(millis, &changes, metadata, Some(watermark)).await?;
+        let instant = self.publish_changes(millis, &changes, metadata).await?;
         if let Some(replaced) = self.existing.as_mut().and_then(|e| e.replaced.as_mut()) {
             replaced.extend(plan.removed.iter().map(|place| (place.clone(), instant.clone())));
         }
@@ -70,7 +75,6 @@ impl HudiTarget {
         millis: i64,
         changes: &Changes,
         metadata: impl Fn(&str) -> Value,
-        watermark: Option<Watermark>,
     ) -> Result<String> {
         let claim = self.claim("replacecommit", millis, |_| Ok(Vec::new())).await?;
         let instant = claim.instant.clone();
@@ -90,7 +94,7 @@ impl HudiTarget {
         self.root.put(&format!("{FOLDER}/{instant}.replacecommit"), commit.to_string()).await?;
         self.completed(&claim);
         if let Some(existing) = &mut self.existing {
-            existing.watermark = watermark;
+            existing.extra = CommitMetadata::from_json(&commit).extra;
         }
         Ok(instant)
     }

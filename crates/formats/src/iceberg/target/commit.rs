@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 /// A manifest is closed at about this size.
 pub(super) const MANIFEST_BYTES: usize = 8 << 20;
 
-pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Result<Committed> {
+pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Result<Option<Committed>> {
     let root = target.root.clone();
     let place = root.location().to_string();
     let previous = target.current.as_ref().map(|c| &c.metadata);
@@ -67,10 +67,11 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
         Err(e) => Err(e),
     };
     match written {
-        Ok((located, committed)) => {
+        Ok(Some((located, committed))) => {
             target.current = Some(located);
-            Ok(committed)
+            Ok(Some(committed))
         }
+        Ok(None) => Ok(None),
         Err(e) => {
             writing.discard().await;
             Err(e)

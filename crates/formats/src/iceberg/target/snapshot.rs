@@ -6,7 +6,7 @@ use super::super::metadata::{Snapshot, TableMetadata, schema_id, spec_fields};
 use super::super::schema;
 use super::commit::Writing;
 use super::{IcebergTargetOptions, expiry};
-use crate::sync::{Committed, Error, Result, TableRoot, from_properties, to_properties};
+use crate::sync::{Committed, Error, Result, TableRoot, to_properties};
 use hoglake_model::table::{Operation, TableState};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(super) async fn write_hint(root: &TableRoot, version: i64) {
 }
 
 impl Writing<'_> {
-    /// Makes the commit visible; nothing is written when it says nothing new.
+    /// Makes the commit visible; writes nothing, and returns `None`, when it says nothing new.
     ///
     /// # Errors
     /// [`Error::Lost`] when somebody else has committed.
@@ -46,27 +46,25 @@ impl Writing<'_> {
         state: &TableState,
         operation: Operation,
         options: &IcebergTargetOptions,
-    ) -> Result<(Located, Committed)> {
+    ) -> Result<Option<(Located, Committed)>> {
         for (_, writer) in std::mem::take(&mut self.open) {
             self.store(writer).await?;
         }
         let files_changed = !self.finished.is_empty() || self.deletes.changed();
         let previous = current.map(|c| &c.metadata);
-        let watermark = state.watermark();
-        let known = previous.and_then(|m| from_properties(|key| m.property(key)));
-        if let Some(located) = current
-            && !files_changed
-            && !self.definition.changed
-            && known.as_ref() == Some(&watermark)
-            && is_ours(&located.metadata)
-        {
-            let committed = self.committed(located);
-            return Ok((located.clone(), committed));
-        }
         let now = chrono::Utc::now().timestamp_millis().max(previous.map_or(0, |m| m.last_updated_ms));
         let mut metadata = self.new_metadata(previous, now);
-        for (key, value) in to_properties(&watermark) {
+        for (key, value) in to_properties(&state.watermark()) {
             metadata.properties.insert(key.to_owned(), json!(value));
+        }
+        if let Some(previous) = previous
+            && !files_changed
+            && !self.definition.changed
+            && previous.format_version == metadata.format_version
+            && previous.properties == metadata.properties
+            && is_ours(previous)
+        {
+            return Ok(None);
         }
         if let Some(located) = current {
             metadata.metadata_log.push(
@@ -100,7 +98,7 @@ impl Writing<'_> {
         let located =
             Located { key, version: number, hadoop: true, hint: Some(number), metadata, warnings: Vec::new() };
         let committed = self.committed(&located);
-        Ok((located, committed))
+        Ok(Some((located, committed)))
     }
 
     fn committed(&self, located: &Located) -> Committed {
