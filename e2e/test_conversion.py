@@ -247,9 +247,13 @@ def test_xtable_s_clients_are_understood(api, store, name):
     iceberg = done(api.post(TABLE, json=body))["ICEBERG"]
     assert any("partition-spec" in warning for warning in iceberg["warnings"])
     same_rows(store, iceberg, sample(0, 8))
-    # A full sync, and a table that some other writer owns.
+    # A full sync, with nothing to do and with something, and a table that some other writer owns.
+    again = done(api.post(TABLE, json=ask("DELTA", path, "ICEBERG", configurations={"sync-mode": "FULL"})))["ICEBERG"]
+    assert (again["outcome"], again["commits"], again["target-metadata-path"]) == ("no-change", 0, iceberg["target-metadata-path"])
+    store.write_delta(name, sample(8, 9), mode="append")
     full = done(api.post(TABLE, json=ask("DELTA", path, "ICEBERG", configurations={"sync-mode": "FULL"})))["ICEBERG"]
     assert (full["sync-mode"], full["full-sync-reason"]) == ("full", "asked for")
+    same_rows(store, full, sample(0, 9))
     DeltaTable.create(
         store.at(f"{name}-own"), pa.schema([("x", pa.int64())]), storage_options=store.delta_options
     )
