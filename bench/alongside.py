@@ -23,7 +23,7 @@ def main(argv):
     parser.add_argument("--objects", type=int, default=200_000, help="files whose objects exist")
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=8)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["expiry", "compaction"])
     parser.add_argument("--json")
     args = parser.parse_args(argv)
