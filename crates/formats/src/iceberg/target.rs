@@ -111,6 +111,7 @@ impl Target for IcebergTarget {
     fn mend(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             if let Some(located) = &self.current
+                && located.hadoop
                 && located.hint != Some(located.version)
             {
                 snapshot::write_hint(&self.root, located.version).await;

@@ -8,8 +8,8 @@ use hoglake_model::table::{FileDelta, Operation, TableFormat, TableState, Unsupp
 /// # Atomicity
 /// [`commit`](Self::commit) first writes immutable files under names that nobody else uses, then makes them visible
 /// with one conditional put of the format's pointer (the next Delta commit, Iceberg metadata file, Hudi instant), then
-/// writes hints, whose failure is no failure: the next run [`mend`](Self::mend)s them. A crash at any point leaves the table as it was or as it will be, plus
-/// files that nothing refers to. Losing the conditional put is [`Error::Lost`](super::Error::Lost): nothing changed,
+/// writes hints, whose failure is no failure: the next run [`mend`](Self::mend)s them. A crash at any point leaves the
+/// table as it was or as it will be, plus files that nothing refers to. Losing the conditional put is [`Error::Lost`](super::Error::Lost): nothing changed,
 /// and the caller plans again from [`load`](Self::load).
 ///
 /// Reader-visible state never depends on the order in which files were streamed.
