@@ -6,6 +6,7 @@
 //! implement.
 
 mod avro;
+mod contents;
 mod deletes;
 mod locate;
 mod manifest;

@@ -3,7 +3,7 @@
 use super::manifest::Entry;
 use hoglake_model::FieldId;
 use hoglake_model::table::{DataFile, DeleteFile, FilePath, RowDeletes, Value, VectorContainer, VectorRef, VersionId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct DeleteIndex {
     everywhere: Vec<Sequenced>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Sequenced {
     sequence: i64,
     deletes: RowDeletes,
@@ -102,6 +102,15 @@ impl DeleteIndex {
             }
         }
         kinds
+    }
+
+    /// The data files whose deletes may be others than in the index `before`; `None` when the difference is not by data file.
+    pub fn changed_files(&self, before: &Self) -> Option<HashSet<FilePath>> {
+        if self.by_partition != before.by_partition || self.everywhere != before.everywhere {
+            return None;
+        }
+        let differs = |path: &&FilePath| self.by_file.get(*path) != before.by_file.get(*path);
+        Some(self.by_file.keys().chain(before.by_file.keys()).filter(differs).cloned().collect())
     }
 
     /// The deletes that apply to a data file of this data sequence number.

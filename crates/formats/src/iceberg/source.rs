@@ -177,8 +177,11 @@ fn state(root: &TableRoot, place: &str, metadata: &TableMetadata, schema: i32, v
     })
 }
 
+/// The live entries of delete manifests, by their paths, as they read with the types of one schema.
+type DeleteManifests = HashMap<String, Vec<Entry>>;
+
 /// Types of the leaves and of the partition tuples, for reading manifests.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Types {
     leaves: HashMap<i64, Primitive>,
     specs: HashMap<i32, Vec<(i32, Option<Primitive>)>>,
@@ -312,25 +315,38 @@ impl Head {
         tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
     }
 
-    /// The live delete files among the manifests of a snapshot.
-    async fn delete_index(self: &Arc<Self>, types: &Arc<Types>, manifests: &[ManifestFile]) -> Result<DeleteIndex> {
-        let mut index = DeleteIndex::default();
-        let live: Vec<ManifestFile> = manifests.iter().filter(|m| m.deletes && m.may_be_live()).cloned().collect();
+    /// Reads the delete manifests of a snapshot that are not known yet.
+    async fn read_deletes(
+        self: &Arc<Self>,
+        types: &Arc<Types>,
+        manifests: &[ManifestFile],
+        known: &mut DeleteManifests,
+    ) -> Result<()> {
+        let live = manifests.iter().filter(|m| m.deletes && m.may_be_live() && !known.contains_key(&m.path));
+        let unknown: Vec<ManifestFile> = live.cloned().collect();
         let mut read = std::pin::pin!(
-            futures::stream::iter(live.into_iter().map(|m| {
+            futures::stream::iter(unknown.into_iter().map(|m| {
                 let place = m.path.clone();
                 async move { Ok::<_, Error>((place, self.entries(types, m, |e| e.status != Status::Deleted).await?)) }
             }))
             .buffered(4)
         );
         while let Some(entries) = read.next().await {
-            let (place, entries) = entries?;
-            for entry in entries {
-                index.add(entry).map_err(|fault| Error::malformed(&place, fault))?;
-            }
+            known.extend([entries?]);
         }
-        Ok(index)
+        Ok(())
     }
+}
+
+/// The live delete files among the manifests of a snapshot, of which `entries` gives the contents.
+fn delete_index(manifests: &[ManifestFile], mut entries: impl FnMut(&str) -> Vec<Entry>) -> Result<DeleteIndex> {
+    let mut index = DeleteIndex::default();
+    for ManifestFile { path, .. } in manifests.iter().filter(|m| m.deletes && m.may_be_live()) {
+        for entry in entries(path) {
+            index.add(entry).map_err(|fault| Error::malformed(path, fault))?;
+        }
+    }
+    Ok(index)
 }
 
 impl Source for IcebergSource {
@@ -374,7 +390,9 @@ impl Source for IcebergSource {
             };
             let types = Arc::new(head.types(&head.state)?);
             let manifests = head.manifests(&snapshot).await?;
-            let index = Arc::new(head.delete_index(&types, &manifests).await?);
+            let mut deletes = DeleteManifests::new();
+            head.read_deletes(&types, &manifests, &mut deletes).await?;
+            let index = Arc::new(delete_index(&manifests, |path| deletes.remove(path).unwrap_or_default())?);
             let delete_kinds = index.kinds();
             let (sender, receiver) = mpsc::channel(2);
             // Reading and decoding run beside the target's writing; dropping the stream ends them.

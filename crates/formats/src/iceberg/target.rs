@@ -12,6 +12,7 @@ mod position_file;
 mod snapshot;
 mod spelling;
 
+use super::contents::Contents;
 use super::locate::{self, Located};
 use super::metadata::TableMetadata;
 use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
@@ -44,12 +45,14 @@ pub struct IcebergTarget {
     root: TableRoot,
     options: IcebergTargetOptions,
     current: Option<Located>,
+    /// What manifests hold, as far as this run has read them.
+    contents: Contents,
 }
 
 impl IcebergTarget {
     /// The table at `root`; nothing is read yet.
     pub fn new(root: TableRoot, options: IcebergTargetOptions) -> Self {
-        Self { root, options, current: None }
+        Self { root, options, current: None, contents: Contents::default() }
     }
 
     fn metadata(&self) -> Option<&TableMetadata> {
@@ -68,6 +71,7 @@ impl IcebergTarget {
     }
 
     async fn read(&mut self) -> Result<Loaded> {
+        self.contents = Contents::default();
         self.current = match locate::newest(&self.root).await {
             Ok(located) => Some(located),
             Err(Error::NotATable { .. }) => None,

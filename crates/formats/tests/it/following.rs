@@ -227,24 +227,6 @@ async fn requests_do_not_grow_with_the_table() {
 }
 
 #[tokio::test]
-async fn requests_grow_with_the_commits_only() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path();
-    let mut log = Log::new(table);
-    log.commit(&[Log::add("a")]);
-    to_iceberg(plain(table), Mode::Incremental).await.unwrap();
-    for n in 0..50 {
-        log.commit(&[Log::add(&format!("f{n}"))]);
-    }
-    let store = Watched::new(usize::MAX);
-    let report = to_iceberg(watched(&store, table), Mode::Incremental).await.unwrap();
-    assert_eq!(report.steps.len(), 50);
-    // Per commit: its file (read while planning, too), a manifest, a list, the metadata and the hint.
-    let requests = store.taken();
-    assert!(requests <= 50 * 8 + 30, "{requests}");
-}
-
-#[tokio::test]
 async fn there_and_back_again_the_rows_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let mut tables = Vec::new();

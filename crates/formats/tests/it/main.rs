@@ -21,6 +21,7 @@ mod pairs;
 mod parquet_directory;
 mod puffin;
 mod replays;
+mod requests;
 mod restored;
 mod rewrite;
 mod rewrite_corpus;

@@ -19,7 +19,7 @@ pub enum Status {
 }
 
 /// One entry, what it inherits from the manifest filled in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Entry {
     pub status: Status,
     pub snapshot_id: i64,
@@ -42,7 +42,7 @@ pub struct Entry {
 }
 
 /// The paths of an entry as they stand in the manifest. Readers compare them letter by letter.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Spelled {
     pub path: Box<str>,
     pub referenced: Option<Box<str>>,

@@ -1,6 +1,7 @@
 //! The snapshots after a watermark, one change each.
 
-use super::{EMPTY, Head, Types, state, with_deletes};
+use super::{DeleteManifests, EMPTY, Head, Types, delete_index, state, with_deletes};
+use crate::iceberg::contents::Contents;
 use crate::iceberg::deletes::DeleteIndex;
 use crate::iceberg::manifest::{Entry, Status};
 use crate::iceberg::manifest_list::ManifestFile;
@@ -10,6 +11,7 @@ use hoglake_model::table::{
     Change, FileDelta, FilePath, Operation, RemovedFile, TableState, Version, VersionId, Watermark,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Walks the ancestors of the current snapshot down to the watermark. The log of the metadata is no guide: it hides
@@ -47,7 +49,7 @@ pub(super) fn plan<'a>(head: Arc<Head>, since: &Watermark) -> Result<Changes<'a>
             ),
         });
     }
-    let replay = Replay { head, pending, started: false, last: None };
+    let replay = Replay { head, pending, started: false, last: None, read: Read::default() };
     Ok(Changes::Replay(futures::stream::try_unfold(replay, Replay::next).boxed()))
 }
 
@@ -57,6 +59,47 @@ struct Replay {
     started: bool,
     /// The manifests of the snapshot before, by its id.
     last: Option<(i64, Vec<ManifestFile>)>,
+    read: Read,
+}
+
+/// What has been read for commits before, so that the next one does not read it again.
+#[derive(Default)]
+struct Read {
+    types: Option<Arc<Types>>,
+    deletes: DeleteManifests,
+    contents: Contents,
+}
+
+impl Read {
+    /// Prepares for a commit of a table that has these manifests and had those.
+    fn prepare(&mut self, types: &Arc<Types>, (before, manifests): (&[ManifestFile], &[ManifestFile])) {
+        // Partition values are compared as they were read.
+        if self.types.as_ref().is_none_or(|last| last != types) {
+            self.deletes.clear();
+            self.types = Some(Arc::clone(types));
+        }
+        self.deletes.retain(|path, _| before.iter().chain(manifests).any(|m| m.path == *path));
+        self.contents.keep(manifests);
+    }
+
+    /// The live delete files among these manifests.
+    async fn deletes(
+        &mut self,
+        head: &Arc<Head>,
+        types: &Arc<Types>,
+        manifests: &[ManifestFile],
+    ) -> Result<DeleteIndex> {
+        head.read_deletes(types, manifests, &mut self.deletes).await?;
+        delete_index(manifests, |path| self.deletes.get(path).cloned().unwrap_or_default())
+    }
+
+    /// Reads the live files of a data manifest.
+    async fn files(&mut self, head: &Arc<Head>, types: &Arc<Types>, manifest: &ManifestFile) -> Result<Vec<Entry>> {
+        let entries = head.entries(types, manifest.clone(), |e| e.status != Status::Deleted).await?;
+        let hasher = self.contents.hasher();
+        self.contents.note(&manifest.path, entries.iter().map(|e| hasher.hash_one(&e.file.path)).collect());
+        Ok(entries)
+    }
 }
 
 impl Replay {
@@ -108,7 +151,8 @@ impl Replay {
         };
         let manifests = head.manifests(snapshot).await?;
         let absent = |from: &[ManifestFile], m: &ManifestFile| !from.iter().any(|other| other.path == m.path);
-        let index = head.delete_index(&types, &manifests).await?;
+        self.read.prepare(&types, (&before, &manifests));
+        let index = self.read.deletes(&head, &types, &manifests).await?;
         let mut gone: HashMap<FilePath, (RemovedFile, i64)> = HashMap::new();
         for manifest in before.iter().filter(|m| !m.deletes && absent(&manifests, m)) {
             for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
@@ -122,7 +166,7 @@ impl Replay {
         // Files that were added again while live: deletes from before that no longer apply.
         let mut anew = HashMap::new();
         for manifest in manifests.iter().filter(|m| !m.deletes && absent(&before, m)) {
-            for entry in head.entries(&types, manifest.clone(), |e| e.status != Status::Deleted).await? {
+            for entry in self.read.files(&head, &types, manifest).await? {
                 match gone.remove(&entry.file.path) {
                     None => files.added.push(with_deletes(entry, &index)),
                     Some((_, sequence)) if sequence != entry.sequence => {
@@ -136,7 +180,7 @@ impl Replay {
         let deletes_changed = manifests.iter().any(|m| m.deletes && absent(&before, m))
             || before.iter().any(|m| m.deletes && absent(&manifests, m));
         if deletes_changed || (!anew.is_empty() && !index.is_empty()) {
-            redeleted(&head, &types, (&before, &manifests), &index, &anew, &mut files).await?;
+            self.redeleted(&types, (&before, &manifests), &index, &anew, &mut files).await?;
         }
         self.last = Some((id, manifests));
         files.added.sort_by(|a, b| a.path.cmp(&b.path));
@@ -146,33 +190,41 @@ impl Replay {
         let operation = if named == Some("replace") { Operation::Replace } else { files.operation() };
         Ok(Change { state, operation, files })
     }
-}
 
-/// Files that stay live while the deletes against them change: every data file is asked under both snapshots. `anew`
-/// holds the sequence numbers before of those that have others now.
-async fn redeleted(
-    head: &Arc<Head>,
-    types: &Arc<Types>,
-    (before, manifests): (&[ManifestFile], &[ManifestFile]),
-    index: &DeleteIndex,
-    anew: &HashMap<FilePath, i64>,
-    files: &mut FileDelta,
-) -> Result<()> {
-    let then = head.delete_index(types, before).await?;
-    let known: HashSet<FilePath> = files.added.iter().map(|f| f.path.clone()).collect();
-    for manifest in manifests.iter().filter(|m| !m.deletes && m.may_be_live()) {
-        for entry in head.entries(types, manifest.clone(), |e: &Entry| e.status != Status::Deleted).await? {
-            if known.contains(&entry.file.path) {
-                continue;
+    /// Files that stay live while the deletes against them change: every data file in question is asked under both snapshots.
+    /// `anew` holds the sequence numbers before of those that have others now.
+    async fn redeleted(
+        &mut self,
+        types: &Arc<Types>,
+        (before, manifests): (&[ManifestFile], &[ManifestFile]),
+        index: &DeleteIndex,
+        anew: &HashMap<FilePath, i64>,
+        files: &mut FileDelta,
+    ) -> Result<()> {
+        let then = self.read.deletes(&self.head, types, before).await?;
+        let known: HashSet<FilePath> = files.added.iter().map(|f| f.path.clone()).collect();
+        let listing = match index.changed_files(&then) {
+            Some(mut wanted) => {
+                wanted.extend(anew.keys().cloned());
+                self.read.contents.candidates(manifests, &wanted)
             }
-            let deletes = index.of(&entry.file, entry.sequence);
-            let sequence = anew.get(&entry.file.path).copied().unwrap_or(entry.sequence);
-            if deletes != then.of(&entry.file, sequence) {
-                let mut file = entry.file;
-                file.deletes = deletes;
-                files.redeleted.push(file);
+            None => (0..manifests.len()).collect(),
+        };
+        let listing = listing.into_iter().filter_map(|at| manifests.get(at));
+        for manifest in listing.filter(|m| !m.deletes && m.may_be_live()) {
+            for entry in self.read.files(&self.head, types, manifest).await? {
+                if known.contains(&entry.file.path) {
+                    continue;
+                }
+                let deletes = index.of(&entry.file, entry.sequence);
+                let sequence = anew.get(&entry.file.path).copied().unwrap_or(entry.sequence);
+                if deletes != then.of(&entry.file, sequence) {
+                    let mut file = entry.file;
+                    file.deletes = deletes;
+                    files.redeleted.push(file);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! One commit: which files are added, kept and removed, and which of their rows are deleted.
 
+use super::super::contents::Contents;
 use super::super::manifest::{EntryKind, FileEntry, ManifestWriter, tuple_types};
 use super::super::manifest_list::{self, ManifestFile};
 use super::super::metadata::TableMetadata;
@@ -28,6 +29,7 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
     let definition = Definition::new(&place, previous, commit.state)?;
     let version = target.version(&definition);
     let mut writing = Writing::new(&root, previous, &definition, commit.state, version)?;
+    writing.contents = std::mem::take(&mut target.contents);
     writing.load(previous).await?;
     let deletes_matter = match &commit.files {
         Files::All(_) => true,
@@ -66,6 +68,7 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
         Ok(()) => writing.finish(target.current.as_ref(), commit.state, commit.operation, &target.options).await,
         Err(e) => Err(e),
     };
+    target.contents = std::mem::take(&mut writing.contents);
     match written {
         Ok(Some((located, committed))) => {
             target.current = Some(located);
@@ -92,6 +95,8 @@ pub(super) struct Writing<'a> {
     pub types: Arc<Types>,
     /// The manifests of the snapshot before.
     pub base: Vec<ManifestFile>,
+    /// What those hold that were read before.
+    pub contents: Contents,
     /// Which of them are rewritten or dropped.
     pub replaced: HashSet<usize>,
     pub deletes: Deletes,
@@ -165,6 +170,7 @@ impl<'a> Writing<'a> {
             types: Arc::new(Types { leaves, tuples: definition.specs.iter().map(tuple).collect() }),
             definition,
             base: Vec::new(),
+            contents: Contents::default(),
             replaced: HashSet::new(),
             deletes: Deletes::default(),
             open: HashMap::new(),

@@ -6,6 +6,7 @@ use crate::sync::{Error, Result};
 use futures::{Stream, StreamExt, TryStreamExt};
 use hoglake_model::table::{FilePath, Primitive};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Small manifests of one spec are merged when there are more than this many.
@@ -90,36 +91,55 @@ impl Writing<'_> {
 
     /// The live data files by base manifest.
     pub(super) fn paths(&self) -> impl Stream<Item = Result<(usize, Vec<Found>)>> {
-        self.select(|_| true)
+        let data = self.base.iter().enumerate().filter(|(_, m)| !m.deletes && m.may_be_live());
+        self.collect(data.map(|(index, _)| index).collect(), |all: &mut Vec<Found>, found| all.push(found))
     }
 
     /// Which of the wanted data files are in which base manifest.
-    pub(super) async fn find(&self, wanted: Arc<HashSet<FilePath>>) -> Result<Vec<(usize, Vec<Found>)>> {
-        let found: Vec<_> = self.select(move |path| wanted.contains(path)).try_collect().await?;
-        Ok(found.into_iter().filter(|(_, paths)| !paths.is_empty()).collect())
+    pub(super) async fn find(&mut self, wanted: Arc<HashSet<FilePath>>) -> Result<Vec<(usize, Vec<Found>)>> {
+        self.contents.keep(&self.base);
+        let candidates = self.contents.candidates(&self.base, &wanted);
+        let hasher = self.contents.hasher();
+        let take = move |(found, digests): &mut (Vec<Found>, Vec<u64>), file: Found| {
+            digests.push(hasher.hash_one(&file.path));
+            if wanted.contains(&file.path) {
+                found.push(file);
+            }
+        };
+        let read: Vec<_> = self.collect(candidates, take).try_collect().await?;
+        let mut all = Vec::new();
+        for (index, (found, digests)) in read {
+            if let Some(manifest) = self.base.get(index) {
+                self.contents.note(&manifest.path, digests);
+            }
+            if !found.is_empty() {
+                all.push((index, found));
+            }
+        }
+        Ok(all)
     }
 
-    fn select(
+    /// What `take` makes of the live data files of each of these base manifests.
+    fn collect<T: Default + Send + 'static>(
         &self,
-        keep: impl Fn(&FilePath) -> bool + Clone + Send + 'static,
-    ) -> impl Stream<Item = Result<(usize, Vec<Found>)>> {
-        let data = self.base.iter().enumerate().filter(|(_, m)| !m.deletes && m.may_be_live());
-        let data: Vec<_> = data.map(|(index, m)| (index, m.path.clone())).collect();
-        futures::stream::iter(data.into_iter().map(move |(index, place)| {
-            let (spelling, keep) = (Arc::clone(&self.spelling), keep.clone());
+        manifests: Vec<usize>,
+        take: impl Fn(&mut T, Found) + Clone + Send + 'static,
+    ) -> impl Stream<Item = Result<(usize, T)>> {
+        let places = manifests.into_iter().filter_map(|index| Some((index, self.base.get(index)?.path.clone())));
+        let places: Vec<_> = places.collect();
+        futures::stream::iter(places.into_iter().map(move |(index, place)| {
+            let (spelling, take) = (Arc::clone(&self.spelling), take.clone());
             async move {
                 let bytes = self.root.read(&spelling.parse(&place)?, None).await?;
                 let work = move || {
-                    let mut paths = Vec::new();
+                    let mut taken = T::default();
                     super::super::manifest::live_paths(&place, &bytes, |text| {
                         let path = spelling.parse(text)?;
-                        if keep(&path) {
-                            let as_ours = spelling.is_ours(&path, text);
-                            paths.push(Found { path, as_ours });
-                        }
+                        let as_ours = spelling.is_ours(&path, text);
+                        take(&mut taken, Found { path, as_ours });
                         Ok(())
                     })?;
-                    Ok((index, paths))
+                    Ok((index, taken))
                 };
                 tokio::task::spawn_blocking(work).await.map_err(|e| Error::malformed("manifest", e.to_string()))?
             }
