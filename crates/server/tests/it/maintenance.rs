@@ -8,6 +8,7 @@ mod in_front;
 mod killed;
 pub mod lake;
 mod looking;
+mod names;
 mod object_store;
 mod on_s3;
 mod sharing;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A file with these columns of numbers, each with an id or without.
-fn file(lake: &Lake, name: &str, columns: &[(&str, Option<i64>)]) -> FileRegistration {
+pub fn file(lake: &Lake, name: &str, columns: &[(&str, Option<i64>)]) -> FileRegistration {
     let fields: Vec<_> = columns
         .iter()
         .map(|(name, id)| {
