@@ -1,4 +1,4 @@
-//! Killed at every step of expiry, cleanup and compaction: nothing live is lost, nothing is left behind.
+//! Killed at every step of expiry, cleanup and compaction, on local files and on S3: nothing live is lost, nothing is left behind.
 
 use super::lake::Lake;
 use hoglake_catalog::fault;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 
 /// Small files with vectors, a dropped history, and something queued: work for every task.
-async fn staged() -> Lake {
-    let mut lake = Lake::new(true).await;
+async fn staged(on_s3: bool) -> Lake {
+    let mut lake = if on_s3 { Lake::on_s3(true).await } else { Lake::new(true).await };
     for i in 0..6 {
         lake.append(&[(i, Some("x")), (i + 100, None)]).await;
     }
@@ -48,8 +48,8 @@ fn command(point: &str) -> &'static str {
     }
 }
 
-async fn killed_at(point: &'static str) {
-    let lake = staged().await;
+async fn killed_at(point: &'static str, on_s3: bool) {
+    let lake = staged(on_s3).await;
     let task = command(point);
     if task != "compact" {
         // inputs of a compaction are what expiry and cleanup have to do with
@@ -62,18 +62,15 @@ async fn killed_at(point: &'static str) {
     let head = lake.head().await;
     let before = lake.rows_at(head).await;
     assert_eq!(before.len(), 9);
-    let run = ServerCommand::new(task)
-        .arg("demo")
-        .database(lake.database.url())
-        .env("HOGLAKE_LOCAL_FILES", "true")
-        .env("HOGLAKE_FAULT_POINT", point);
+    let run = lake.reaches_its_objects(ServerCommand::new(task).arg("demo")).env("HOGLAKE_FAULT_POINT", point);
     let output = tokio::task::block_in_place(|| run.output());
-    assert!(output.status.signal().is_some(), "{point} was not reached: {output:?}");
+    let place = if on_s3 { "on S3" } else { "on local files" };
+    assert!(output.status.signal().is_some(), "{point} was not reached {place}: {output:?}");
 
     // right after the crash
     lake.verified().await;
-    assert_eq!(lake.rows_at(lake.head().await).await, before, "{point}");
-    assert!(lake.orphans().await.is_empty(), "{point}");
+    assert_eq!(lake.rows_at(lake.head().await).await, before, "{point} {place}");
+    assert!(lake.orphans().await.is_empty(), "{point} {place}");
 
     // others take over when the claims end
     lake.let_claims_end().await;
@@ -82,31 +79,38 @@ async fn killed_at(point: &'static str) {
     lake.worker.expire(&lake.catalog, 10_000, false, Trigger::Request).await.unwrap();
     lake.worker.clean(&lake.catalog, 10_000, false, Trigger::Request).await.unwrap();
     lake.verified().await;
-    assert_eq!(lake.rows_at(lake.head().await).await, before, "{point}");
-    assert!(lake.orphans().await.is_empty(), "{point}");
-    assert_eq!(lake.number("select count(*) from data_file").await, 1, "{point}");
-    assert_eq!(lake.number("select count(*) from file_removal where settled_at is null").await, 0, "{point}");
-    assert_eq!(lake.number("select count(*) from table_identity where table_id = 2 and purged").await, 1, "{point}");
+    assert_eq!(lake.rows_at(lake.head().await).await, before, "{point} {place}");
+    assert!(lake.orphans().await.is_empty(), "{point} {place}");
+    assert_eq!(lake.number("select count(*) from data_file").await, 1, "{point} {place}");
+    assert_eq!(lake.number("select count(*) from file_removal where settled_at is null").await, 0, "{point} {place}");
+    assert_eq!(
+        lake.number("select count(*) from table_identity where table_id = 2 and purged").await,
+        1,
+        "{point} {place}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_point_of_expiry() {
     for point in fault::POINTS.iter().filter(|p| p.starts_with("expiry.")) {
-        killed_at(point).await;
+        killed_at(point, false).await;
+        killed_at(point, true).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_point_of_cleanup() {
     for point in fault::POINTS.iter().filter(|p| p.starts_with("cleanup.")) {
-        killed_at(point).await;
+        killed_at(point, false).await;
+        killed_at(point, true).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_every_point_of_compaction() {
     for point in fault::POINTS.iter().filter(|p| p.starts_with("compaction.")) {
-        killed_at(point).await;
+        killed_at(point, false).await;
+        killed_at(point, true).await;
     }
 }
 

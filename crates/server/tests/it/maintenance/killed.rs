@@ -26,11 +26,8 @@ async fn on_dev() -> (Lake, ServerProcess) {
 
 /// A server on the lake's database and store that compacts and cleans on its own.
 fn serve(lake: &Lake) -> ServerProcess {
-    let mut command = ServerCommand::serve()
-        .database(lake.database.url())
-        .env("HOGLAKE_S3_ENDPOINT", &lake.store.as_ref().unwrap().endpoint)
-        .env("HOGLAKE_S3_ACCESS_KEY", "hoglake")
-        .env("HOGLAKE_S3_SECRET_KEY", "hoglake123")
+    let mut command = lake
+        .reaches_its_objects(ServerCommand::serve())
         .env("HOGLAKE_COMPACTION_LEASE_SECONDS", "3")
         .env("HOGLAKE_TEMP_DIR", lake.folder.path().to_string_lossy());
     for (timer, interval) in [("HYDRATOR", "0"), ("EXPIRY", "0"), ("CLEANUP", "300"), ("COMPACTION", "200")] {

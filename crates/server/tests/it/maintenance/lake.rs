@@ -18,8 +18,10 @@ use hoglake_model::commit::{CommitRequest, DeleteFileRegistration, FileRegistrat
 use hoglake_server::audit::Audit;
 use hoglake_server::config::log::AuditPlace;
 use hoglake_server::config::maintenance::MaintenanceConfig;
+use hoglake_server::dev::object_store::{ACCESS_KEY, SECRET_KEY};
 use hoglake_server::worker::{Parts, Trigger, Worker};
 use hoglake_testkit::postgres::TestDatabase;
+use hoglake_testkit::server::ServerCommand;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sqlx::PgPool;
@@ -123,6 +125,18 @@ impl Lake {
         });
         let catalog = store.catalog_find("demo").await.unwrap();
         Self { worker, catalog, pool, folder, database, store: objects, added: Vec::new(), written: 0 }
+    }
+
+    /// `command` on this lake's database, with what it needs to reach the objects.
+    pub fn reaches_its_objects(&self, command: ServerCommand) -> ServerCommand {
+        let command = command.database(self.database.url());
+        match &self.store {
+            Some(store) => command
+                .env("HOGLAKE_S3_ENDPOINT", &store.endpoint)
+                .env("HOGLAKE_S3_ACCESS_KEY", ACCESS_KEY)
+                .env("HOGLAKE_S3_SECRET_KEY", SECRET_KEY),
+            None => command.env("HOGLAKE_LOCAL_FILES", "true"),
+        }
     }
 
     /// A path that is free: as the catalog knows it, and its file.
