@@ -26,6 +26,8 @@ pub struct ObjectStore {
 struct Door {
     /// Methods and targets of the requests so far.
     requests: Vec<String>,
+    /// Keys that `DeleteObjects` was asked to delete.
+    deleted: Vec<String>,
     /// Keys that `DeleteObjects` answers with an error.
     kept: BTreeSet<String>,
     /// Tells that an upload has come, and waits for leave to go on.
@@ -103,6 +105,23 @@ impl ObjectStore {
         self.door().requests.iter().filter(|request| request.contains(part)).count()
     }
 
+    /// Methods and targets of the requests so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.door().requests.clone()
+    }
+
+    /// Keys that bulk deletions have named so far, each as often as it was named.
+    pub fn deleted(&self) -> Vec<String> {
+        self.door().deleted.clone()
+    }
+
+    /// Counts from here on.
+    pub fn forget(&self) {
+        let mut door = self.door();
+        door.requests.clear();
+        door.deleted.clear();
+    }
+
     fn door(&self) -> std::sync::MutexGuard<'_, Door> {
         self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,19 +135,24 @@ impl ObjectStore {
             came.send(()).unwrap();
             leave.await.unwrap();
         }
-        let kept = self.door().kept.clone();
-        if !kept.is_empty() && *request.method() == Method::POST && request.uri().query() == Some("delete") {
-            return self.delete_most(request, &kept).await;
+        if *request.method() == Method::POST && request.uri().query() == Some("delete") {
+            let (head, body) = request.into_parts();
+            let body = to_bytes(body, usize::MAX).await.unwrap();
+            let keys = keys(&body);
+            self.door().deleted.extend(keys.iter().map(|key| key.replace("&amp;", "&")));
+            let kept = self.door().kept.clone();
+            if !kept.is_empty() {
+                return self.delete_most(&keys, &kept);
+            }
+            return inner.oneshot(Request::from_parts(head, Body::from(body))).await.unwrap().into_response();
         }
         inner.oneshot(request).await.unwrap().into_response()
     }
 
     /// `DeleteObjects` as a store answers it that lets some keys be deleted and others not.
-    async fn delete_most(&self, request: Request, kept: &BTreeSet<String>) -> Response {
-        let body = to_bytes(request.into_body(), usize::MAX).await.unwrap();
-        let body = String::from_utf8(body.to_vec()).unwrap();
+    fn delete_most(&self, keys: &[String], kept: &BTreeSet<String>) -> Response {
         let mut answer = "<DeleteResult>".to_owned();
-        for key in body.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap()) {
+        for key in keys {
             let name = key.replace("&amp;", "&");
             if kept.contains(&name) {
                 answer += &format!(
@@ -141,4 +165,10 @@ impl ObjectStore {
         }
         Response::new(Body::from(answer + "</DeleteResult>"))
     }
+}
+
+/// The keys that a `DeleteObjects` names, as they are written there.
+fn keys(body: &[u8]) -> Vec<String> {
+    let keys = std::str::from_utf8(body).unwrap().split("<Key>").skip(1);
+    keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
 }
