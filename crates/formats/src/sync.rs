@@ -9,6 +9,7 @@
 //! loses the race for the target's pointer has changed nothing: the run loads and plans again.
 
 mod deletes;
+mod dry_run;
 mod engine;
 mod error;
 mod named;

@@ -7,9 +7,11 @@ mod known;
 mod requirements;
 
 use super::log::{self, Listing, Segment};
-use super::source::{Definition as Current, definition_of};
+use super::source::{Definition as Current, DeltaSource, definition_of};
 use super::{LOG, action, protocol};
-use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
+use crate::sync::{
+    BoxFuture, Commit, Committed, Error, Loaded, Result, Source, TableRoot, Target, from_properties, is_own,
+};
 use hoglake_model::table::{FilePath, TableFormat, TableState, Unsupported, Watermark};
 
 /// What is read of a commit in search of its watermark.
@@ -188,6 +190,10 @@ impl Target for DeltaTarget {
 
     fn load(&mut self) -> BoxFuture<'_, Result<Loaded>> {
         Box::pin(self.read())
+    }
+
+    fn reader(&self) -> Box<dyn Source> {
+        Box::new(DeltaSource::new(self.root.clone()))
     }
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {

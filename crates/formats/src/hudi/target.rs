@@ -26,8 +26,11 @@ use super::commit::CommitMetadata;
 use super::metadata_writer::Compaction;
 use super::properties::{Layout, Properties};
 use super::schema_writer;
+use super::source::{HudiOptions, HudiSource};
 use super::timeline::{self, Timeline};
-use crate::sync::{BoxFuture, Commit, Committed, Error, Files, Loaded, Result, TableRoot, Target, from_properties};
+use crate::sync::{
+    BoxFuture, Commit, Committed, Error, Files, Loaded, Result, Source, TableRoot, Target, from_properties,
+};
 use archive::Replaced;
 use futures::TryStreamExt;
 use hoglake_model::table::{Primitive, TableFormat, TableState, Transform, Unsupported, UnsupportedKind};
@@ -224,6 +227,10 @@ impl Target for HudiTarget {
 
     fn load(&mut self) -> BoxFuture<'_, Result<Loaded>> {
         Box::pin(self.open())
+    }
+
+    fn reader(&self) -> Box<dyn Source> {
+        Box::new(HudiSource::new(self.root.clone(), HudiOptions::default()))
     }
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {

@@ -15,7 +15,10 @@ mod spelling;
 use super::contents::Contents;
 use super::locate::{self, Located};
 use super::metadata::TableMetadata;
-use crate::sync::{BoxFuture, Commit, Committed, Error, Loaded, Result, TableRoot, Target, from_properties, is_own};
+use super::source::{IcebergOptions, IcebergSource};
+use crate::sync::{
+    BoxFuture, Commit, Committed, Error, Loaded, Result, Source, TableRoot, Target, from_properties, is_own,
+};
 use definition::Definition;
 use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark, capability};
 
@@ -121,6 +124,10 @@ impl Target for IcebergTarget {
                 snapshot::write_hint(&self.root, located.version).await;
             }
         })
+    }
+
+    fn reader(&self) -> Box<dyn Source> {
+        Box::new(IcebergSource::new(self.root.clone(), IcebergOptions::default()))
     }
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {

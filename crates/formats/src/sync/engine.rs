@@ -1,7 +1,7 @@
 //! Deciding between replay and full comparison, and doing it.
 
 use super::deletes::{Gate, STILL_LEFT_OUT, UnsupportedDeletes};
-use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target};
+use super::{Changes, Commit, Committed, Error, Files, Loaded, Result, Source, Target, dry_run};
 use crate::store::{Roots, StoreError};
 use futures::StreamExt;
 use hoglake_model::Location;
@@ -189,7 +189,7 @@ async fn attempt(
     if let (None, Some(mark)) = (&reason, &loaded.watermark) {
         match source.changes(mark, head).await? {
             Changes::HistoryGone { reason } => {
-                return run_full(source, target, options, head, full(reason), steps).await;
+                return run_full(source, target, options, head, full(reason), loaded.exists, steps).await;
             }
             Changes::Replay(mut changes) => {
                 let mut left_out = mark.deletes_left_out;
@@ -228,7 +228,7 @@ async fn attempt(
         }
     }
     let reason = reason.unwrap_or_else(|| "the target has no watermark".to_owned());
-    run_full(source, target, options, head, full(reason), steps).await
+    run_full(source, target, options, head, full(reason), loaded.exists, steps).await
 }
 
 async fn run_full(
@@ -237,6 +237,7 @@ async fn run_full(
     options: &Options,
     head: &Arc<TableState>,
     plan: Plan,
+    exists: bool,
     steps: &mut Vec<Step>,
 ) -> Result<(Plan, Outcome)> {
     let snapshot = source.snapshot(head).await?;
@@ -244,18 +245,16 @@ async fn run_full(
     gate.kinds(&snapshot.delete_kinds)?;
     let state = with_left_out(head, gate.may_leave_out(source.format(), &snapshot.delete_kinds));
     let (checked, roots) = (gate.clone(), options.roots.clone());
-    let mut files = snapshot.files.map(move |batch| {
+    let files = snapshot.files.map(move |batch| {
         let mut batch = batch?;
         checked.pass(&mut batch)?;
         allowed(roots.as_deref(), &batch)?;
         Ok(batch)
     });
     if options.dry_run {
-        let mut compared = 0;
-        while let Some(batch) = files.next().await {
-            compared += batch?.len();
-        }
-        steps.push(planned(&head.version.id, [compared, 0, 0], gate.warning()));
+        let shown = exists.then(|| target.reader());
+        let counts = dry_run::compare(source, &head.root, files.boxed(), shown.as_deref()).await?;
+        steps.push(planned(&head.version.id, counts, gate.warning()));
         return Ok((plan, Outcome::DryRun));
     }
     let commit = Commit { source, state: &state, operation: Operation::Overwrite, files: Files::All(files.boxed()) };
@@ -273,7 +272,7 @@ fn with_left_out(state: &Arc<TableState>, left_out: bool) -> Arc<TableState> {
     Arc::new(TableState { deletes_left_out: true, ..TableState::clone(state) })
 }
 
-/// A commit that a dry run would make: for a full one, all files count as added, whether the target has them or not.
+/// A commit that a dry run would make.
 fn planned(version: &VersionId, [added, removed, redeleted]: [usize; 3], warning: Option<String>) -> Step {
     let committed = Committed {
         metadata_path: String::new(),

@@ -28,6 +28,9 @@ pub trait Target: Send {
         Box::pin(std::future::ready(()))
     }
 
+    /// A source that reads this table as it is, so that a dry run can say what would change.
+    fn reader(&self) -> Box<dyn Source>;
+
     /// What of `state` this target cannot express. Pure: called before anything is written.
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported>;
 

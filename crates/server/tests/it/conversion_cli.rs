@@ -273,7 +273,7 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
         output
     };
     let text = String::from_utf8_lossy(&dry(&[]).stdout).into_owned();
-    assert!(text.contains("would be: 1 files compared (the target does not exist yet)"), "{text}");
+    assert!(text.contains("would be: all files compared (the target does not exist yet); 1 files added"), "{text}");
     assert!(!folder.path().join("metadata").exists());
     hoglake(&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG"]);
     std::fs::write(
@@ -291,6 +291,50 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
     );
     assert!(report["metadata-path"].as_str().unwrap().ends_with("v1.metadata.json"));
     assert!(!folder.path().join("metadata/v2.metadata.json").exists());
+    // In full, it is the target that all files are compared with.
+    let report = json(&dry(&["--full", "--json"])).remove(0);
+    assert_eq!((&report["status"], &report["plan"]), (&Value::from("dry-run"), &Value::from("full")));
+    assert_eq!(counts(&report), [1, 0, 0]);
+    hoglake(&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG"]);
+    assert_eq!(counts(&json(&dry(&["--full", "--json"])).remove(0)), [0, 0, 0]);
+    std::fs::write(
+        folder.path().join("_delta_log/00000000000000000002.json"),
+        "{\"remove\":{\"path\":\"x.parquet\",\"deletionTimestamp\":1,\"dataChange\":true}}\n",
+    )
+    .unwrap();
+    let text = String::from_utf8_lossy(&dry(&["--full"]).stdout).into_owned();
+    assert!(
+        text.contains("would be: all files compared (asked for); 0 files added, 1 removed, 0 with other deletes"),
+        "{text}"
+    );
+    assert!(!folder.path().join("metadata/v3.metadata.json").exists());
+}
+
+#[test]
+fn a_dry_run_in_full_compares_row_level_deletes_too() {
+    let folder = tempfile::tempdir().unwrap();
+    copy("table-with-dv-small", folder.path());
+    let path = folder.path().to_str().unwrap();
+    let log = folder.path().join("_delta_log/00000000000000000001.json");
+    let deleting = std::fs::read(&log).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    let sync = |flags: &[&str]| {
+        let output =
+            hoglake(&[&["sync", "--source", "DELTA", "--path", path, "--target", "ICEBERG", "--json"], flags].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        json(&output).remove(0)
+    };
+    sync(&[]);
+    std::fs::write(&log, deleting).unwrap();
+    assert_eq!(counts(&sync(&["--dry-run", "--full"])), [0, 0, 1]);
+    assert_eq!(counts(&sync(&[])), [0, 0, 1]);
+    assert_eq!(counts(&sync(&["--dry-run", "--full"])), [0, 0, 0]);
+}
+
+/// Files added, removed, and given other deletes by the only commit of a report.
+fn counts(report: &Value) -> [u64; 3] {
+    assert_eq!(report["commits"].as_array().map(Vec::len), Some(1), "{report}");
+    ["added", "removed", "redeleted"].map(|key| report["commits"][0][key].as_u64().unwrap())
 }
 
 #[test]

@@ -32,7 +32,9 @@ fn in_words(report: &Report) -> String {
             "would be: {} commits replayed; {added} files added, {removed} removed, {redeleted} with other deletes",
             report.steps.len()
         ),
-        (Plan::Full { reason }, Outcome::DryRun) => format!("would be: {added} files compared ({reason})"),
+        (Plan::Full { reason }, Outcome::DryRun) => format!(
+            "would be: all files compared ({reason}); {added} files added, {removed} removed, {redeleted} with other deletes"
+        ),
         (plan, _) => {
             let plan = match plan {
                 Plan::Full { reason } => format!("all files compared ({reason})"),
