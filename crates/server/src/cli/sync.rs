@@ -1,6 +1,7 @@
 //! `hoglake sync`
 
 mod dataset;
+mod found;
 mod progress;
 mod report;
 
@@ -26,7 +27,7 @@ pub(super) struct Sync {
     /// XTable's dataset YAML: sourceFormat, targetFormats, datasets
     #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "path", "target"])]
     config: Option<PathBuf>,
-    /// Format of the table: DELTA, ICEBERG, HUDI or PARQUET [default: what is found there]
+    /// Format of the table: DELTA, ICEBERG, HUDI or PARQUET [default: what is found there, or what the targets there follow]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     source: Option<TableFormat>,
     /// The table: its root, its metadata folder, or one Iceberg metadata file
@@ -188,33 +189,19 @@ impl Sync {
         dataset: &Dataset,
     ) -> Result<(Named, Location), String> {
         let place = Place::parse(&absolute(&dataset.table_base_path)).map_err(|e| e.detail)?;
+        let root = match self.target_path.as_ref().or(dataset.table_data_path.as_ref()) {
+            Some(path) => Location::parse(&absolute(path)).map_err(|e| e.detail)?,
+            None => place.root.clone(),
+        };
         let format = match format {
             Some(format) => format,
-            None => {
-                let root = sync::TableRoot::open(stores, place.root.clone()).map_err(|e| e.to_string())?;
-                let found = conversion::detect(&root).await.map_err(|e| e.to_string())?;
-                match found.as_slice() {
-                    [one] => *one,
-                    several => {
-                        let names: Vec<_> = several.iter().map(|f| f.as_str()).collect();
-                        return Err(format!(
-                            "{} is a table of {}; say which with --source",
-                            place.root,
-                            names.join(" and ")
-                        ));
-                    }
-                }
-            }
+            None => found::source(stores, &place.root, &root, &self.target).await?,
         };
         // As in XTable, what is said of partition paths concerns Hudi tables; others say it themselves.
         let spec = dataset.partition_spec.as_deref().filter(|_| format == TableFormat::Hudi);
         let partition_spec = spec.map(str::parse::<PartitionPathSpec>).transpose()?;
         let options = SourceOptions { read_optimised: self.read_optimised, partition_spec };
         let source = conversion::open_source(format, stores, &place, &options).map_err(|e| e.to_string())?;
-        let root = match self.target_path.as_ref().or(dataset.table_data_path.as_ref()) {
-            Some(path) => Location::parse(&absolute(path)).map_err(|e| e.detail)?,
-            None => place.root,
-        };
         Ok((Named::new(source, dataset.table_name.clone()), root))
     }
 }

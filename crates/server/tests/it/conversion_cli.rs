@@ -53,13 +53,40 @@ fn a_table_is_converted_once_and_found_up_to_date_after() {
     let metadata = report["metadata-path"].as_str().unwrap().strip_prefix("file://").unwrap();
     assert!(Path::new(metadata).exists());
 
-    // The log's folder names the table, too; the format has to be said from now on, two are there.
+    // The log's folder names the table, too.
     let log = format!("{path}/_delta_log");
     let second = hoglake(&["sync", "--source", "delta", "--path", &log, "--target", "ICEBERG"]);
     assert!(String::from_utf8_lossy(&second.stdout).contains("up to date"));
-    let ambiguous = hoglake(&["sync", "--path", path, "--target", "ICEBERG"]);
-    assert_eq!(ambiguous.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&ambiguous.stdout).contains("DELTA and ICEBERG"));
+}
+
+#[test]
+fn the_watermark_tells_the_source_where_nobody_says() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let sync = |targets: &str| hoglake(&["sync", "--path", path, "--target", targets, "--json"]);
+    for _ in 0..3 {
+        let reports = json(&sync("ICEBERG,HUDI"));
+        assert_eq!(reports.len(), 2);
+        for report in reports {
+            assert_ne!(report["status"], "failed", "{report}");
+        }
+    }
+    // A new target, and one whose format is not there.
+    assert_eq!(json(&sync("ICEBERG"))[0]["status"], "no-change");
+    std::fs::remove_dir_all(folder.path().join(".hoodie")).unwrap();
+    assert_eq!(json(&sync("HUDI"))[0]["status"], "committed");
+
+    // Two tables of which neither follows the other.
+    let metadata = folder.path().join("metadata/v1.metadata.json");
+    let text = std::fs::read_to_string(&metadata).unwrap();
+    std::fs::write(&metadata, text.replace("XTABLE_METADATA", "note").replace("hoglake.watermark", "note2")).unwrap();
+    std::fs::remove_dir_all(folder.path().join(".hoodie")).unwrap();
+    let output = sync("HUDI");
+    assert_eq!(output.status.code(), Some(1));
+    let error = json(&output)[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("DELTA and ICEBERG") && error.contains("--source"), "{error}");
+    assert!(!folder.path().join(".hoodie").exists());
 }
 
 #[test]
