@@ -12,6 +12,7 @@ mod deletes;
 mod dry_run;
 mod engine;
 mod error;
+mod leftovers;
 mod named;
 mod parquet_pages;
 mod parquet_reader;

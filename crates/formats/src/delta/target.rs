@@ -192,6 +192,10 @@ impl Target for DeltaTarget {
         Box::pin(self.read())
     }
 
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.root.tidy(&[(LOG, ""), ("", "deletion_vector_")]))
+    }
+
     fn reader(&self) -> Box<dyn Source> {
         Box::new(DeltaSource::new(self.root.clone()))
     }

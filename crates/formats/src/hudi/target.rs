@@ -39,6 +39,10 @@ use publish::after;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Folders that a commit writes to.
+const LEFTOVERS: &[(&str, &str)] =
+    &[(FOLDER, ""), (".hoodie/archived", ""), (".hoodie/metadata/files", ""), (".hoodie/metadata/.hoodie", "")];
+
 /// The property by which a table of ours is known before its first commit.
 const CREATED: &str = "hoglake.created";
 
@@ -227,6 +231,10 @@ impl Target for HudiTarget {
 
     fn load(&mut self) -> BoxFuture<'_, Result<Loaded>> {
         Box::pin(self.open())
+    }
+
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.root.tidy(LEFTOVERS))
     }
 
     fn reader(&self) -> Box<dyn Source> {

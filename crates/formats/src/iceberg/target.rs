@@ -126,6 +126,10 @@ impl Target for IcebergTarget {
         })
     }
 
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.root.tidy(&[(locate::METADATA, "")]))
+    }
+
     fn reader(&self) -> Box<dyn Source> {
         Box::new(IcebergSource::new(self.root.clone(), IcebergOptions::default()))
     }

@@ -110,7 +110,12 @@ pub async fn sync(source: &dyn Source, target: &mut dyn Target, options: &Option
             target.mend().await;
         }
         match attempt(source, target, options, &head, &loaded, force_full.as_deref(), &mut steps).await {
-            Ok((plan, outcome)) => return Ok(report(target.format(), plan, outcome, &head, steps, loaded)),
+            Ok((plan, outcome)) => {
+                if outcome == Outcome::Committed {
+                    target.tidy().await;
+                }
+                return Ok(report(target.format(), plan, outcome, &head, steps, loaded));
+            }
             Err(Error::Lost { place }) => tracing::info!(place, "lost the race for the target, planning again"),
             Err(Error::NeedsFull { reason }) if force_full.is_none() => force_full = Some(reason),
             Err(other) => return Err(other),

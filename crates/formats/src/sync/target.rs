@@ -28,6 +28,9 @@ pub trait Target: Send {
         Box::pin(std::future::ready(()))
     }
 
+    /// Removes what runs that were killed have left and no store lists; best effort. Called after commits.
+    fn tidy(&self) -> BoxFuture<'_, ()>;
+
     /// A source that reads this table as it is, so that a dry run can say what would change.
     fn reader(&self) -> Box<dyn Source>;
 

@@ -16,6 +16,7 @@ mod iceberg_source;
 mod judged;
 mod judges;
 mod large_logs;
+mod leftovers;
 mod origin;
 mod pairs;
 mod parquet_directory;
