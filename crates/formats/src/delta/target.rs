@@ -4,6 +4,7 @@ mod body;
 mod commit;
 mod definition;
 mod known;
+mod layout;
 mod requirements;
 
 use super::log::{self, Listing, Segment};

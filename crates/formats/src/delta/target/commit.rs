@@ -8,6 +8,7 @@ use super::super::write::{self, Added, Descriptor};
 use super::body::Body;
 use super::definition::Definition;
 use super::known::{Found, Known, one_of};
+use super::layout::LeftOut;
 use super::{Base, DeltaTarget, requirements};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{
@@ -57,9 +58,11 @@ pub(super) async fn run(target: &mut DeltaTarget, commit: Commit<'_>) -> Result<
         }
         definition.metadata.configuration.get_or_insert_default().insert(SOURCE_ROOT.to_owned(), Some(root));
     }
+    let left_out = LeftOut::new(state, &definition.files.partition);
     let mut writing = Writing {
         root: target.root.clone(),
         rebase,
+        left_out,
         definition,
         data_change,
         now_ms,
@@ -194,6 +197,7 @@ fn outside(location: &Location) -> FilePath {
 struct Writing {
     root: TableRoot,
     rebase: Rebase,
+    left_out: LeftOut,
     definition: Definition,
     data_change: bool,
     now_ms: i64,
@@ -263,6 +267,7 @@ impl Writing {
     /// Adds a file as the source has it now.
     async fn add_with_deletes(&mut self, source: &dyn Source, file: &DataFile, count: u64) -> Result<()> {
         let path = self.rebase.map(&file.path)?;
+        self.left_out.check(&self.root, &path, file).await?;
         let rows = deleted(source, file).await?;
         let vector = (!rows.is_empty()).then(|| self.vector(&rows));
         self.add(file, &write::uri(&path), count, vector.as_ref())
@@ -365,6 +370,9 @@ impl Writing {
         restate: bool,
     ) -> Result<()> {
         let (name, others) = one_of(path, names)?;
+        if restate {
+            self.left_out.check(&self.root, path, file).await?;
+        }
         others.iter().for_each(|other| self.remove(other));
         self.own_names &= *name.uri == *write::uri(path);
         let rows = deleted(source, file).await?;
