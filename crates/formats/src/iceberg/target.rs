@@ -7,6 +7,7 @@ mod commit;
 mod definition;
 mod deletes;
 mod expiry;
+mod file_ids;
 mod manifests;
 mod position_file;
 mod snapshot;
@@ -136,7 +137,7 @@ impl Target for IcebergTarget {
 
     fn unsupported(&self, state: &TableState) -> Vec<Unsupported> {
         let place = self.root.location().to_string();
-        let Ok(definition) = Definition::new(&place, self.metadata(), state) else { return Vec::new() };
+        let Ok(definition) = Definition::new(&place, self.metadata(), state, None) else { return Vec::new() };
         let version = self.version(&definition);
         let wanted = self.options.format_version.filter(|wanted| *wanted != version || !matches!(wanted, 2 | 3));
         let wrong = wanted.map(|wanted| Unsupported {

@@ -152,7 +152,7 @@ impl Trial {
 const COUNTED: [&str; 3] = ["dremio-nation", "duckdbice-v1_inline_manifests", "impala-airports_parquet"];
 
 /// The metadata file that those who collected the corpus took for the newest.
-fn current_metadata(case: &Case) -> &str {
+pub fn current_metadata(case: &Case) -> &str {
     let state = case.expected["state"].as_str().unwrap();
     let (_, file) = state.split_once("current metadata ").unwrap_or_else(|| panic!("{}: {state}", case.name));
     file.split([',', ' ', ';']).next().unwrap()

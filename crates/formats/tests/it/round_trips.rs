@@ -1,7 +1,9 @@
 //! There and back again: a table converted to another format, and from that alone to its own, has the same files, rows,
-//! deletes, partitioning and schema, but for the losses of that pair, which `docs/CONVERSION.md` lists.
+//! deletes, partitioning and schema, but for the losses of that pair, which `docs/CONVERSION.md` lists. Readers of the format
+//! see the same rows.
 
 use crate::corpus::{Case, cases, live, rows};
+use crate::judged::current_metadata;
 use crate::judges::{see, unzip};
 use crate::to_iceberg::copy;
 use crate::watched::plain;
@@ -17,6 +19,8 @@ use std::path::{Path, PathBuf};
 /// What a pair loses on the way, and how many tables of the repository's corpus must come through.
 struct Pair {
     formats: (TableFormat, TableFormat),
+    /// Of Iceberg on the way: deletes are position-delete files in version 2, and vectors in 3.
+    version: Option<i32>,
     losses: &'static [&'static str],
     at_least: usize,
 }
@@ -26,14 +30,22 @@ const SHORTS: &str = "short becomes int";
 const FIXED: &str = "fixed becomes binary";
 const KEY: &str = "the key";
 const PARTITION_NULLS: &str = "NOT NULL of partition columns";
-/// Of a binary column, or by a field that older files were not written with.
+/// Of a binary column that the files hold, or by a field that older files were not written with.
 const IDENTITY: &str = "partitioning by identity";
 
-const PAIRS: [Pair; 6] = [
-    Pair { formats: (Delta, Iceberg), losses: &[BYTES, SHORTS, PARTITION_NULLS, IDENTITY], at_least: 30 },
-    Pair { formats: (Delta, Hudi), losses: &[BYTES, SHORTS], at_least: 15 },
+/// Tables that their own readers do not read alike for reasons of their own.
+const UNREAD: [(&str, &str); 2] = [
+    ("duckdbice-partition_binary", "its files lack a column whose size its manifest tells"),
+    ("duckdbice-uuid", "PyIceberg fails at predicates on uuids"),
+];
+
+const PAIRS: [Pair; 7] = [
+    Pair { formats: (Delta, Iceberg), version: Some(2), losses: &[BYTES, SHORTS, PARTITION_NULLS], at_least: 30 },
+    Pair { formats: (Delta, Iceberg), version: Some(3), losses: &[BYTES, SHORTS, PARTITION_NULLS], at_least: 30 },
+    Pair { formats: (Delta, Hudi), version: None, losses: &[BYTES, SHORTS], at_least: 15 },
     Pair {
         formats: (Iceberg, Delta),
+        version: None,
         losses: &[
             FIXED,
             KEY,
@@ -48,9 +60,9 @@ const PAIRS: [Pair; 6] = [
         ],
         at_least: 15,
     },
-    Pair { formats: (Iceberg, Hudi), losses: &[], at_least: 5 },
-    Pair { formats: (Hudi, Delta), losses: &[KEY], at_least: 8 },
-    Pair { formats: (Hudi, Iceberg), losses: &[], at_least: 8 },
+    Pair { formats: (Iceberg, Hudi), version: None, losses: &[], at_least: 5 },
+    Pair { formats: (Hudi, Delta), version: None, losses: &[KEY], at_least: 8 },
+    Pair { formats: (Hudi, Iceberg), version: None, losses: &[], at_least: 8 },
 ];
 
 fn source(format: TableFormat, at: &Path) -> Box<dyn Source> {
@@ -63,22 +75,24 @@ fn source(format: TableFormat, at: &Path) -> Box<dyn Source> {
     }
 }
 
-fn target(format: TableFormat, at: &Path) -> Box<dyn Target> {
+fn target(format: TableFormat, format_version: Option<i32>, at: &Path) -> Box<dyn Target> {
     match format {
         Delta => Box::new(DeltaTarget::new(plain(at), DeltaTargetOptions::default())),
-        Iceberg => Box::new(IcebergTarget::new(plain(at), IcebergTargetOptions::default())),
+        Iceberg => {
+            Box::new(IcebergTarget::new(plain(at), IcebergTargetOptions { format_version, ..Default::default() }))
+        }
         _ => Box::new(HudiTarget::new(plain(at))),
     }
 }
 
-async fn convert(from: TableFormat, to: TableFormat, at: &Path, into: &Path) -> Result<()> {
+async fn convert(from: TableFormat, to: TableFormat, version: Option<i32>, at: &Path, into: &Path) -> Result<()> {
     // Equality deletes become positions, which both sides hold.
     let options = Options {
         mode: Mode::Incremental,
         on_unsupported_deletes: UnsupportedDeletes::Materialize,
         ..Options::default()
     };
-    sync(source(from, at).as_ref(), target(to, into).as_mut(), &options).await.map(drop)
+    sync(source(from, at).as_ref(), target(to, version, into).as_mut(), &options).await.map(drop)
 }
 
 /// The folder of a format's metadata.
@@ -221,6 +235,22 @@ fn place(case: &Case, folder: &Path) -> PathBuf {
     table
 }
 
+/// What the judges are asked to read: the table of a case as it was, copied to `original`, and as it came back.
+fn to_read(format: TableFormat, case: &Case, original: &Path, back: &Path) -> Vec<(&'static str, String)> {
+    let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+    if !matches!(format, Delta | Iceberg) {
+        return Vec::new();
+    }
+    copy(&case.root, original);
+    match format {
+        Delta => vec![("delta rows", text(original.to_owned())), ("delta rows", text(back.to_owned()))],
+        _ => vec![
+            ("iceberg rows", text(original.join(current_metadata(case)))),
+            ("iceberg", text(back.join("metadata/v1.metadata.json"))),
+        ],
+    }
+}
+
 /// Whether a type of the schema is read as another by one of the engines that compare rows.
 fn has(schema: &Schema, what: Primitive) -> bool {
     let mut found = false;
@@ -231,9 +261,10 @@ fn has(schema: &Schema, what: Primitive) -> bool {
 #[tokio::test]
 async fn there_and_back_again_the_table_is_the_same() {
     let mut failures = Vec::new();
-    for Pair { formats: (from, to), losses: declared, at_least } in PAIRS {
+    for Pair { formats: (from, to), version, losses: declared, at_least } in PAIRS {
         let name = from.as_str().to_lowercase();
         let (mut lost, mut through) = (BTreeMap::new(), 0);
+        let (mut asked, mut names, mut folders) = (Vec::new(), Vec::new(), Vec::new());
         for case in cases(&name).into_iter().filter(|case| case.expected["expect"] == "read") {
             let folder = tempfile::tempdir().unwrap();
             let table = place(&case, folder.path());
@@ -248,7 +279,7 @@ async fn there_and_back_again_the_table_is_the_same() {
                 true => table.join("data"),
                 false => table.clone(),
             };
-            match convert(from, to, &table, &there).await {
+            match convert(from, to, version, &table, &there).await {
                 Ok(()) => {}
                 Err(Error::Unsupported(_)) => continue,
                 Err(e) => {
@@ -257,7 +288,7 @@ async fn there_and_back_again_the_table_is_the_same() {
                 }
             }
             std::fs::rename(table.join(metadata(from)), folder.path().join("before")).unwrap();
-            match convert(to, from, &there, &there).await {
+            match convert(to, from, None, &there, &there).await {
                 Ok(()) => {}
                 Err(Error::Unsupported(_)) => continue,
                 Err(e) => {
@@ -279,19 +310,32 @@ async fn there_and_back_again_the_table_is_the_same() {
             for loss in losses(&before.state, &after.state) {
                 lost.entry(loss).or_insert_with(|| case.name.clone());
             }
-            // Its own readers see the rows that they saw before.
-            if from == Delta && through % 4 == 1 && !has(&before.state.schema, Primitive::Variant) {
-                let original = folder.path().join("original");
-                copy(&case.root, &original);
-                let asked = [&original, &there].map(|path| ("delta", path.to_str().unwrap().to_owned()));
-                let seen = see(folder.path(), &asked);
-                for reader in ["delta-rs", "duckdb"] {
-                    if seen[0][reader].is_array() && seen[0][reader] != seen[1][reader] {
-                        failures.push(format!("{what}: {reader} sees other rows; {}", seen[1]["error"]));
-                    }
+            let unread = UNREAD.iter().any(|(name, _)| *name == case.name);
+            if !unread && !has(&before.state.schema, Primitive::Variant) {
+                asked.extend(to_read(from, &case, &folder.path().join("original"), &there));
+                names.push((what, case.expected["rows"].as_u64().unwrap()));
+            }
+            folders.push(folder);
+        }
+        // Its own readers see the rows that they saw before.
+        let of_judges = tempfile::tempdir().unwrap();
+        let mut compared = 0;
+        for ((what, rows), seen) in names.iter().zip(see(of_judges.path(), &asked).chunks(2)) {
+            let complete = |reader: &&str| seen[0][*reader].as_array().is_some_and(|found| found.len() as u64 == *rows);
+            let readers: Vec<_> = ["delta-rs", "pyiceberg", "duckdb"].into_iter().filter(complete).collect();
+            let able: Vec<_> = readers.iter().filter(|reader| seen[1][**reader].is_array()).collect();
+            if able.is_empty() && !readers.is_empty() {
+                failures.push(format!("{what}: no reader opens it any more: {}", seen[1]["error"]));
+            }
+            for reader in able {
+                compared += 1;
+                let (then, now) = (&seen[0][*reader], &seen[1][*reader]);
+                if then != now {
+                    failures.push(format!("{what}: {reader} sees {now} instead of {then}"));
                 }
             }
         }
+        assert!(from == Hudi || compared >= at_least, "{from} to {to}: readers were asked {compared} times");
         let undeclared: Vec<_> = lost.iter().filter(|(loss, _)| !declared.contains(&loss.as_str())).collect();
         let missing: Vec<_> = declared.iter().filter(|loss| !lost.contains_key(**loss)).collect();
         if !undeclared.is_empty() || !missing.is_empty() {

@@ -3,10 +3,15 @@
 
 use crate::corpus::root;
 use crate::judged::Trial;
+use crate::judges::see;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use hoglake_formats::delta::DeltaSource;
 use hoglake_formats::iceberg::{IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::sync::{Error, Options, Report, Result, Target, sync};
+use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -107,4 +112,64 @@ async fn a_loaded_target_knows_where_it_stands() {
     let mut target = IcebergTarget::new(root(folder.path()), IcebergTargetOptions::default());
     let loaded = target.load().await.unwrap();
     assert_eq!(loaded.watermark.unwrap().version.unwrap().0, "0");
+}
+
+/// A Delta table whose files an engine has written that gives field ids: `b` had the second one and is gone.
+#[tokio::test]
+async fn files_of_a_delta_table_that_have_field_ids_are_read_by_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |table: &Path, name: &str, columns: &[(&str, i32, i64)]| {
+        let field = |name: &str, id: i32| {
+            let metadata = HashMap::from([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())]);
+            arrow::datatypes::Field::new(name, arrow::datatypes::DataType::Int64, true).with_metadata(metadata)
+        };
+        let fields: Vec<_> = columns.iter().map(|(name, id, _)| field(name, *id)).collect();
+        let values = columns.iter().map(|(.., value)| Arc::new(Int64Array::from(vec![*value])) as ArrayRef).collect();
+        let batch = RecordBatch::try_new(Arc::new(arrow::datatypes::Schema::new(fields)), values).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        std::fs::write(table.join(name), &bytes).unwrap();
+        let size = bytes.len();
+        format!(
+            r#"{{"add":{{"path":"{name}","partitionValues":{{}},"size":{size},"modificationTime":1,"dataChange":true,"stats":"{{\"numRecords\":1}}"}}}}"#
+        )
+    };
+    let delta = |table: &Path, adds: &dyn Fn(&Path) -> Vec<String>| {
+        std::fs::create_dir_all(table.join("_delta_log")).unwrap();
+        let column =
+            |name: &str| format!(r#"{{\"name\":\"{name}\",\"type\":\"long\",\"nullable\":true,\"metadata\":{{}}}}"#);
+        let schema = format!(r#"{{\"type\":\"struct\",\"fields\":[{},{}]}}"#, column("a"), column("C"));
+        let mut lines = vec![
+            r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#.to_owned(),
+            format!(
+                r#"{{"metaData":{{"id":"5f0a3b1e-0000-4000-8000-000000000001","format":{{"provider":"parquet","options":{{}}}},"schemaString":"{schema}","partitionColumns":[],"configuration":{{}}}}}}"#
+            ),
+        ];
+        lines.extend(adds(table));
+        std::fs::write(table.join("_delta_log/00000000000000000000.json"), lines.join("\n")).unwrap();
+    };
+    let good = folder.path().join("good");
+    delta(&good, &|table| {
+        let first = write(table, "1.parquet", &[("a", 1, 10), ("b", 2, 20), ("c", 3, 30)]);
+        vec![first, write(table, "2.parquet", &[("a", 1, 11), ("c", 3, 31)])]
+    });
+    let metadata = convert(&good).await.unwrap().metadata_path.unwrap();
+    let seen = see(folder.path(), &[("iceberg", metadata)]);
+    for reader in ["pyiceberg", "duckdb"] {
+        let rows = serde_json::json!([r#"{"C": 30, "a": 10}"#, r#"{"C": 31, "a": 11}"#]);
+        assert_eq!(seen[0][reader], rows, "{}", seen[0]["error"]);
+    }
+    // Files that contradict each other have no ids that a table could take.
+    let bad = folder.path().join("bad");
+    delta(&bad, &|table| {
+        vec![
+            write(table, "1.parquet", &[("a", 1, 10), ("c", 3, 30)]),
+            write(table, "2.parquet", &[("a", 1, 11), ("c", 2, 31)]),
+        ]
+    });
+    let refused = convert(&bad).await.unwrap_err().to_string();
+    assert!(refused.contains("parquet gives it the field id") && refused.contains('C'), "{refused}");
+    assert!(!bad.join("metadata").exists());
 }

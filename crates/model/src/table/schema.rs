@@ -190,7 +190,10 @@ impl Schema {
         let mut known = std::collections::HashMap::new();
         if let Some(previous) = previous {
             previous.walk(&mut |path, node| {
-                known.insert(path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.id);
+                // Those of files may have none.
+                if node.id.0 > 0 {
+                    known.insert(path.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), node.id);
+                }
             });
         }
         let mut out = Renumbered { schema: self.clone(), ids: std::collections::HashMap::new(), last_id };

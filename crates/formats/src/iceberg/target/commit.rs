@@ -8,11 +8,12 @@ use super::super::schema;
 use super::IcebergTarget;
 use super::definition::Definition;
 use super::deletes::{Deletes, Referenced};
+use super::file_ids::{self, Samples};
 use super::manifests::{Found, Types};
 use super::spelling::Spelling;
 use crate::sync::{Commit, Committed, Error, Files, Result, Source, TableRoot, record_counts};
 use futures::TryStreamExt;
-use hoglake_model::table::{DataFile, FileDelta, FilePath, PartitionSpec, TableState, Type};
+use hoglake_model::table::{DataFile, FieldIds, FileDelta, FilePath, PartitionSpec, TableState, Type};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -26,7 +27,14 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
     let root = target.root.clone();
     let place = root.location().to_string();
     let previous = target.current.as_ref().map(|c| &c.metadata);
-    let definition = Definition::new(&place, previous, commit.state)?;
+    let mut commit = commit;
+    let mut first_file = None;
+    if previous.is_none() && commit.state.field_ids == FieldIds::Positional {
+        let spelling = Spelling::new(&root, commit.state, None)?;
+        let own = |path: &FilePath| spelling.own_path(path);
+        (first_file, commit.files) = file_ids::of_first(&root, commit.files, &commit.state.schema, own).await?;
+    }
+    let definition = Definition::new(&place, previous, commit.state, first_file.as_ref())?;
     let version = target.version(&definition);
     let mut writing = Writing::new(&root, previous, &definition, commit.state, version)?;
     writing.contents = std::mem::take(&mut target.contents);
@@ -97,6 +105,7 @@ pub(super) struct Writing<'a> {
     pub base: Vec<ManifestFile>,
     /// What those hold that were read before.
     pub contents: Contents,
+    samples: Samples,
     /// Which of them are rewritten or dropped.
     pub replaced: HashSet<usize>,
     pub deletes: Deletes,
@@ -171,6 +180,7 @@ impl<'a> Writing<'a> {
             definition,
             base: Vec::new(),
             contents: Contents::default(),
+            samples: Samples::default(),
             replaced: HashSet::new(),
             deletes: Deletes::default(),
             open: HashMap::new(),
@@ -312,6 +322,12 @@ impl<'a> Writing<'a> {
 
     /// Compares a batch of the source's live files with the table's.
     async fn compare(&mut self, source: &dyn Source, batch: Vec<DataFile>, known: &mut Known) -> Result<()> {
+        if self.definition.ids.is_some()
+            && let Some(file) = batch.last()
+        {
+            let own = self.spelling.own_path(&file.path)?;
+            self.samples.check(&self.root, &own, file, &self.definition.schema).await?;
+        }
         let mut new = Vec::with_capacity(batch.len());
         for file in batch {
             let own = self.spelling.own_path(&file.path)?;

@@ -53,13 +53,20 @@ impl Definition {
         if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
     }
 
-    pub fn new(place: &str, previous: Option<&TableMetadata>, state: &TableState) -> Result<Self> {
+    /// `first_file` has the ids of a new table's first file, for sources that know columns by name.
+    pub fn new(
+        place: &str,
+        previous: Option<&TableMetadata>,
+        state: &TableState,
+        first_file: Option<&Schema>,
+    ) -> Result<Self> {
         let old = previous.map(|m| m.schema(place, m.current_schema_id)).transpose()?;
         let last = FieldId(previous.map_or(0, |m| m.last_column_id));
         let (mut schema, ids, last_column_id) = match state.field_ids {
             FieldIds::Assigned => (state.schema.clone(), None, last.0.max(state.schema.max_id().0)),
             FieldIds::Positional => {
-                let renumbered = state.schema.renumbered(old.as_ref(), last);
+                let last = FieldId(last.0.max(first_file.map_or(0, |schema| schema.max_id().0)));
+                let renumbered = state.schema.renumbered(old.as_ref().or(first_file), last);
                 (renumbered.schema, Some(renumbered.ids), renumbered.last_id.0)
             }
         };
