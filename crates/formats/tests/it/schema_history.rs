@@ -361,6 +361,59 @@ async fn type_changes_that_iceberg_readers_do_not_follow_are_refused_once() {
     }
 }
 
+/// Iceberg targets of a column that was a date: one that shows it as one, and one that a former version has widened.
+#[tokio::test]
+async fn refusals_of_type_changes_name_what_helps() {
+    for widened_before in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("t");
+        let log = |version| table.join(format!("_delta_log/{version:020}.json"));
+        let days: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![18_262]));
+        let [created, widened] = widened_delta(&table, ("date", "timestamp_ntz"), false, days);
+        std::fs::write(log(0), created).unwrap();
+        let convert = async |mode| {
+            let mut target = IcebergTarget::new(root(&table), IcebergTargetOptions::default());
+            sync(&DeltaSource::new(root(&table)), &mut target, &Options { mode, ..Options::default() }).await
+        };
+        convert(Mode::Incremental).await.unwrap();
+        let metadata = table.join("metadata/v1.metadata.json");
+        if widened_before {
+            let text = std::fs::read_to_string(&metadata).unwrap();
+            let changed = text.replace("\"date\"", "\"timestamp\"");
+            assert_ne!(text, changed);
+            std::fs::write(&metadata, changed).unwrap();
+        }
+        std::fs::write(log(1), &widened).unwrap();
+        let found = refused(convert(Mode::Incremental).await);
+        assert!(found.len() == 1 && found[0].1.contains("DROP FEATURE typeWidening"), "{found:?}");
+
+        // The source's files are written anew, as that does.
+        let moments: ArrayRef = Arc::new(arrow::array::TimestampMicrosecondArray::from(vec![1_577_836_800_000_000]));
+        std::fs::rename(table.join("one.parquet"), table.join("then.parquet")).unwrap();
+        plain_file(&table, "one.parquet", moments);
+        std::fs::rename(table.join("one.parquet"), table.join("two.parquet")).unwrap();
+        std::fs::rename(table.join("then.parquet"), table.join("one.parquet")).unwrap();
+        let size = std::fs::metadata(table.join("two.parquet")).unwrap().len();
+        let mut lines: Vec<Value> = widened.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let schema = lines[1]["metaData"]["schemaString"].as_str().unwrap();
+        let mut schema: Value = serde_json::from_str(schema).unwrap();
+        schema["fields"][1]["metadata"] = json!({});
+        lines[1]["metaData"]["schemaString"] = json!(schema.to_string());
+        lines.push(json!({"remove": {"path": "one.parquet", "deletionTimestamp": 1, "dataChange": false}}));
+        lines.push(json!({"add": {"path": "two.parquet", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": false}}));
+        std::fs::write(log(2), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        if !widened_before {
+            let found = refused(convert(Mode::Full).await);
+            assert!(found.len() == 1 && found[0].1.contains("`metadata` folder"), "{found:?}");
+            std::fs::remove_dir_all(table.join("metadata")).unwrap();
+        }
+        let metadata = convert(Mode::Full).await.unwrap().metadata_path.unwrap();
+        let seen = &see(folder.path(), &[("iceberg", metadata)])[0];
+        let rows = json!([r#"{"id": 1, "v": "2020-01-01T00:00:00.000000"}"#]);
+        assert_eq!((&seen["pyiceberg"], &seen["duckdb"]), (&rows, &rows), "{}", seen["error"]);
+    }
+}
+
 #[tokio::test]
 async fn older_types_in_the_files_of_hudi_tables_are_noticed() {
     for (now, is_promoted) in [("long", true), ("double", false)] {

@@ -47,7 +47,7 @@ impl Definition {
         self.schema.walk(&mut |path, node| {
             let Some(now) = node.ty.primitive().map(schema::stored) else { return };
             for (_, then) in older_types.iter().filter(|(p, _)| p.iter().map(String::as_str).eq(path.iter().copied())) {
-                refuse(&mut found, path, schema::stored(*then), now);
+                refuse(&mut found, path, schema::stored(*then), now, Held::InFiles);
             }
         });
         if found.is_empty() { Ok(()) } else { Err(Error::Unsupported(found)) }
@@ -71,6 +71,13 @@ impl Definition {
             }
         };
         let mut impossible = Vec::new();
+        for (source, then) in &state.binding.older_types {
+            let id = ids.as_ref().map_or(Some(*source), |ids| ids.get(source).copied()).unwrap_or(*source);
+            let (then, now) = (schema::stored(*then), schema.primitive(id).map(schema::stored));
+            if let (Some(path), Some(now)) = (schema.path(id), now) {
+                refuse(&mut impossible, &path, then, now, Held::InFiles);
+            }
+        }
         if let Some(old) = &old {
             let mut before = HashMap::new();
             old.walk(&mut |_, node| {
@@ -81,16 +88,9 @@ impl Definition {
             schema.walk(&mut |path, node| {
                 let now = node.ty.primitive().map(schema::stored);
                 if let (Some((_, Some(then))), Some(now)) = (before.get(&node.id), now) {
-                    refuse(&mut impossible, path, *then, now);
+                    refuse(&mut impossible, path, *then, now, Held::InTarget);
                 }
             });
-        }
-        for (source, then) in &state.binding.older_types {
-            let id = ids.as_ref().map_or(Some(*source), |ids| ids.get(source).copied()).unwrap_or(*source);
-            let (then, now) = (schema::stored(*then), schema.primitive(id).map(schema::stored));
-            if let (Some(path), Some(now)) = (schema.path(id), now) {
-                refuse(&mut impossible, &path, then, now);
-            }
         }
         if state.binding.partition_columns_absent {
             // Readers look for a required column in the file before they look at the partition tuple.
@@ -225,7 +225,14 @@ fn new_fields(
 }
 
 /// Adds the refusal of a column whose values in older files readers do not find; once, however many tell of them.
-fn refuse(found: &mut Vec<Unsupported>, column: &[&str], from: Primitive, to: Primitive) {
+/// Where the older type of a column still is.
+#[derive(Clone, Copy)]
+enum Held {
+    InFiles,
+    InTarget,
+}
+
+fn refuse(found: &mut Vec<Unsupported>, column: &[&str], from: Primitive, to: Primitive, held: Held) {
     let why = match (from, to) {
         // "Schema Evolution": from version 3 on, and not for what a partition field is made of. Readers lag behind: PyIceberg
         // 0.12 takes the days of a partition for microseconds, without a word, and fails at those of files.
@@ -235,15 +242,24 @@ fn refuse(found: &mut Vec<Unsupported>, column: &[&str], from: Primitive, to: Pr
         (from, to) if schema::promotes(from, to) => return,
         _ => "which Iceberg has no promotion for",
     };
+    let remedy = match held {
+        // A target that a former version has widened all the same goes on after that.
+        Held::InFiles => {
+            "rewrite the files that hold the older type (in Delta, ALTER TABLE ... DROP FEATURE typeWidening does) and ask for a \
+             full sync, or add a column of the new type"
+        }
+        Held::InTarget => {
+            "the table at the target keeps the older type: remove its `metadata` folder, or choose another target path, and \
+             convert anew"
+        }
+    };
     let refusal = Unsupported {
         target: TableFormat::Iceberg,
         kind: UnsupportedKind::Type,
         place: column.join("."),
-        detail: format!(
-            "the column changed from {from} to {to}, {why}; rewrite the table into a new one, or add a column of the new type"
-        ),
+        detail: format!("the column changed from {from} to {to}, {why}; {remedy}"),
     };
-    if !found.contains(&refusal) {
+    if !found.iter().any(|known| known.place == refusal.place) {
         found.push(refusal);
     }
 }
