@@ -180,6 +180,29 @@ async fn a_hint_that_a_crash_left_behind_is_mended() {
     }
 }
 
+/// A table without a hint whose newest metadata is one that a catalog named: no hint can name it.
+#[tokio::test]
+async fn the_metadata_of_a_catalog_gets_no_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, _) = early_and_late(folder.path(), (Delta, Iceberg), None).await;
+    run((Delta, Iceberg), plain(&table)).await.unwrap();
+    let (metadata, hint) = (table.join("metadata"), table.join("metadata/version-hint.text"));
+    let named = metadata.join("00002-9c12d441-03fe-4693-9a96-a0705ddf69c1.metadata.json");
+    std::fs::copy(metadata.join("v1.metadata.json"), &named).unwrap();
+    std::fs::remove_file(&hint).unwrap();
+    let mut target = target(Iceberg, plain(&table));
+    let refused = target.load().await.unwrap_err().to_string();
+    assert!(refused.contains("belongs to a catalog"), "{refused}");
+    target.mend().await;
+    assert!(!hint.exists());
+    assert!(run((Delta, Iceberg), plain(&table)).await.is_err() && !hint.exists());
+    // Once that is gone, the table is one without a catalog again, and gets its hint.
+    std::fs::remove_file(&named).unwrap();
+    target.load().await.unwrap();
+    target.mend().await;
+    assert_eq!(std::fs::read_to_string(&hint).unwrap(), "1");
+}
+
 #[tokio::test]
 async fn a_crash_between_any_two_writes_loses_nothing() {
     // Position deletes in files of their own and vectors in Puffin files, on either side.
