@@ -1,5 +1,7 @@
 //! Reading checkpoints ("Checkpoint Schema", "V2 Spec"): Parquet by row group, JSON by line.
 
+mod stats_text;
+
 use super::action::{Add, DomainMetadata, Format, Metadata, Pairs, Protocol, Remove, Sidecar, Txn, VectorDescriptor};
 use super::replay::{Decoder, Keys};
 use super::stats::{FileStats, Scratch};
@@ -318,7 +320,7 @@ pub(super) fn decode(
     Ok(files)
 }
 
-/// Visits the live `add` actions of a batch with their tags.
+/// Visits the live `add` actions of a batch with their tags, and with statistics as text in whatever form they are kept.
 pub(super) fn each_add(
     keys: &Keys,
     batch: &RecordBatch,
@@ -326,13 +328,17 @@ pub(super) fn each_add(
 ) -> Result<()> {
     let all = batch.column_by_name("add").and_then(|c| c.as_struct_opt());
     let with_tags = all.and_then(|add| Some((add, add.column_by_name("tags")?)));
+    // Only there when there is no text.
+    let parsed = all.and_then(|add| add.column_by_name("stats_parsed")).and_then(|c| c.as_struct_opt());
     each_row(keys, batch, |row, add| {
         let tags = with_tags.filter(|(_, tags)| tags.is_valid(row)).map(|(add, _)| pairs(add, "tags", row));
+        let text = parsed.filter(|stats| stats.is_valid(row)).and_then(|stats| stats_text::of(stats, row));
+        add.stats = text.map(Cow::Owned).or(add.stats.take());
         visit(add, tags)
     })
 }
 
-fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<'_>) -> Result<()>) -> Result<()> {
+fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &mut Add<'_>) -> Result<()>) -> Result<()> {
     let Some(add) = batch.column_by_name("add").and_then(|c| c.as_struct_opt()) else { return Ok(()) };
     for row in (0..add.len()).filter(|row| add.is_valid(*row)) {
         let Some(path) = string(add, "path", row) else { continue };
@@ -340,7 +346,7 @@ fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<
         if keys.contains(keys.key(path, deletion_vector.as_ref())) {
             continue;
         }
-        let action = Add {
+        let mut action = Add {
             path: path.into(),
             partition_values: pairs(add, "partitionValues", row),
             size: integer(add, "size", row),
@@ -351,7 +357,7 @@ fn each_row(keys: &Keys, batch: &RecordBatch, mut visit: impl FnMut(usize, &Add<
             base_row_id: integer(add, "baseRowId", row),
             tags: None,
         };
-        visit(row, &action)?;
+        visit(row, &mut action)?;
     }
     Ok(())
 }

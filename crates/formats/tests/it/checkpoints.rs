@@ -8,6 +8,7 @@ use crate::watched::plain;
 use hoglake_formats::delta::{DeltaSource, DeltaTarget, DeltaTargetOptions};
 use hoglake_formats::iceberg::{IcebergOptions, IcebergSource, IcebergTarget, IcebergTargetOptions};
 use hoglake_formats::sync::{Mode, Options, sync};
+use hoglake_model::table::Value;
 
 #[tokio::test]
 async fn a_checkpoint_after_one_with_sidecars_holds_their_files() {
@@ -146,4 +147,54 @@ async fn a_large_checkpoint_leaves_memory_as_it_is_made() {
     let seen = judge("checkpoint.py", &[target.to_str().unwrap(), "app"]);
     assert_eq!(seen["files"], FILES + 2, "{seen}");
     assert!(seen["groups"].as_u64().unwrap() >= 2, "{seen}");
+}
+
+/// Statistics of the file `name`: rows, and the bounds of its column.
+async fn statistics(table: &std::path::Path, name: &str) -> (Option<u64>, Vec<[Option<Value>; 2]>) {
+    let (_, files) = crate::corpus::live(&DeltaSource::new(plain(table))).await.unwrap();
+    let (_, file) = files.iter().find(|(path, _)| path.as_str().ends_with(&format!("{name}.parquet"))).unwrap();
+    (file.record_count, file.columns.iter().map(|c| [c.lower.clone(), c.upper.clone()]).collect())
+}
+
+#[tokio::test]
+async fn statistics_that_a_checkpoint_has_typed_only_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, target) = (folder.path().join("source"), folder.path().join("target"));
+    let mut log = Log::new(&table);
+    log.commit(&[Log::add("a"), Log::add("b")]);
+    follow(&table, &target, Mode::Incremental).await;
+    let bounds = (Some(5), vec![[Some(Value::Long(1)), Some(Value::Long(9))]]);
+    assert_eq!(statistics(&target, "a").await, bounds);
+    let typed = judge("typed_checkpoint.py", &[target.to_str().unwrap()]).as_u64().unwrap();
+    let cut = |until: u64| {
+        for version in 0..until {
+            let _ = std::fs::remove_file(target.join(format!("_delta_log/{version:020}.json")));
+        }
+    };
+    cut(typed);
+    assert_eq!(statistics(&target, "a").await, bounds, "as they are read");
+    // The next checkpoint is made of that one, and so is a translation.
+    for name in ["c", "d", "e"] {
+        log.commit(&[Log::add(name)]);
+        follow(&table, &target, Mode::Incremental).await;
+    }
+    let names = std::fs::read_dir(target.join("_delta_log")).unwrap().map(|e| e.unwrap().file_name());
+    let made = names.filter_map(|name| name.to_str()?.strip_suffix(".checkpoint.parquet")?.parse::<u64>().ok());
+    let made = made.max().unwrap();
+    assert!(made > typed);
+    cut(made);
+    for name in ["a", "b", "c"] {
+        assert_eq!(statistics(&target, name).await, bounds, "{name}");
+    }
+    let seen = judge("checkpoint.py", &[target.to_str().unwrap(), "app"]);
+    assert_eq!(seen["files"], 5, "{seen}");
+    let mut iceberg = IcebergTarget::new(plain(&folder.path().join("back")), IcebergTargetOptions::default());
+    sync(&DeltaSource::new(plain(&target)), &mut iceberg, &Options::default()).await.unwrap();
+    let back = IcebergSource::new(plain(&folder.path().join("back")), IcebergOptions::default());
+    let (_, files) = crate::corpus::live(&back).await.unwrap();
+    assert!(
+        files
+            .values()
+            .all(|f| f.columns[0].lower == Some(Value::Long(1)) && f.columns[0].upper == Some(Value::Long(9)))
+    );
 }
