@@ -5,7 +5,9 @@
 The Delta table is made up: a log with statistics, once as commits alone and once with a checkpoint. Peers are delta-rs
 (`deltalake`), which opens the table and lists its files with statistics, and PyIceberg, which plans a scan of the converted
 table; each run is a process of its own, and their time counts from the imports on. `--xtable` and `--polytable` take the
-command of another converter, with {table}, {source} and {target} in it, run through the shell on a copy of the table.
+command of another converter, with {table}, {source} and {target} in it, run through the shell on a copy of the table. XTable
+takes them in a file: let the command write `sourceFormat`, `targetFormats` and `datasets` with `tableBasePath` and `tableName`
+there, and then call its RunSync with `--datasetConfig`.
 """
 import argparse
 import json
@@ -139,8 +141,9 @@ def other(report, name, command, table, ours):
     begin = time.perf_counter()
     done = subprocess.run(command.format(table=copy, source="DELTA", target="ICEBERG"), shell=True, capture_output=True, text=True)
     seconds = time.perf_counter() - begin
-    if done.returncode:
-        sys.exit(f"{name} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    # XTable exits with 0 when it fails.
+    if done.returncode or not any((copy / "metadata").glob("*.metadata.json")):
+        sys.exit(f"{name} failed:\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
     report.add(f"Delta to Iceberg, with checkpoint (s; {name})", ours, seconds, 1, False, machine.cpu_free())
 
 
@@ -150,7 +153,7 @@ def main(argv):
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--large", type=int, default=1_000_000, help="files of the table whose memory is measured; 0 leaves it out")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--xtable", metavar="CMD", help="such as: java -jar xtable-utilities-bundled.jar ...")
+    parser.add_argument("--xtable", metavar="CMD", help="such as: ./xtable.sh {source} {target} {table}")
     parser.add_argument("--polytable", metavar="CMD")
     parser.add_argument("--work", help="folder for the tables, kept afterwards [default: a temporary one]")
     parser.add_argument("--json")

@@ -13,10 +13,10 @@ use super::metadata::{Snapshot as IcebergSnapshot, TableMetadata};
 use crate::deletion_vector::DeletionVector;
 use crate::sync::{BoxFuture, Changes, Error, Result, Snapshot, Source, TableRoot, Versions};
 use futures::StreamExt;
-use hoglake_model::Location;
 use hoglake_model::table::{
     DataFile, FieldIds, FilePath, Primitive, RowDeletes, TableFormat, TableState, Type, Version, VersionId, Watermark,
 };
+use hoglake_model::{Location, Root};
 use positions::PositionCache;
 pub(super) use positions::{read as read_positions, vector_at};
 use std::collections::HashMap;
@@ -92,6 +92,10 @@ impl Paths {
         let mut prefixes = vec![format!("{}/", own.trim_end_matches('/'))];
         if Location::parse(declared).is_ok_and(|location| location == *root.location()) {
             prefixes.push(format!("{declared}/"));
+        }
+        // As Hadoop spells it, and so most tables on disk.
+        if *root.location().root() == Root::Local {
+            prefixes.push(format!("file:/{}/", root.location().key()));
         }
         let path = declared.split_once("://").map_or(declared, |(_, rest)| rest.find('/').map_or("", |at| &rest[at..]));
         let moved_from = relocated.then(|| format!("{}/", path.trim_start_matches("./")));

@@ -139,6 +139,33 @@ mod tests {
     }
 
     #[test]
+    fn what_xtable_wrote_is_what_we_write() {
+        // By XTable 0.5.0-SNAPSHOT (commit 54b58df): into an Iceberg table, a Hudi commit, a Delta log, in this order.
+        for (theirs, format, version) in [
+            (
+                r#"{"lastInstantSynced":"2026-12-01T03:03:07.299Z","instantsToConsiderForNextSync":[],"version":0,"sourceTableFormat":"HUDI","sourceIdentifier":"20261201030307299"}"#,
+                TableFormat::Hudi,
+                "20261201030307299",
+            ),
+            (
+                r#"{"lastInstantSynced":"2026-12-01T02:22:33.600Z","instantsToConsiderForNextSync":[],"version":0,"sourceTableFormat":"DELTA","sourceIdentifier":"0"}"#,
+                TableFormat::Delta,
+                "0",
+            ),
+            (
+                r#"{"lastInstantSynced":"2026-12-01T02:32:03.580Z","instantsToConsiderForNextSync":[],"version":0,"sourceTableFormat":"ICEBERG","sourceIdentifier":"4413589191661933089"}"#,
+                TableFormat::Iceberg,
+                "4413589191661933089",
+            ),
+        ] {
+            let read = from_properties(|key| (key == XTABLE_KEY).then_some(theirs));
+            assert_eq!(read.as_ref().map(|mark| mark.format), Some(format));
+            assert_eq!(read.as_ref().and_then(|mark| mark.version.as_ref()).map(|v| &*v.0), Some(version));
+            assert_eq!(read.as_ref().map(to_xtable).as_deref(), Some(theirs));
+        }
+    }
+
+    #[test]
     fn our_own_watermark_survives_and_a_newer_one_of_xtable_wins() {
         let both = to_properties(&mark());
         let get = |key: &str| both.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str());

@@ -253,7 +253,7 @@ fn sorted_positions(table: &Path, file: &Path) {
     for batch in builder.build().unwrap() {
         let batch = batch.unwrap();
         for path in batch.column(0).as_string::<i32>() {
-            let path = path.unwrap().trim_start_matches("file://").to_owned();
+            let path = path.unwrap().trim_start_matches("file:").to_owned();
             assert!(path.starts_with(table.to_str().unwrap()) && Path::new(&path).exists(), "{path}");
         }
         for position in batch.column(1).as_primitive::<Int64Type>().values() {

@@ -37,6 +37,7 @@ mod to_iceberg;
 mod unchanged;
 mod watched;
 mod writer_rules;
+mod xtable;
 
 /// Installs the crypto provider that the binary installs at start.
 pub fn install_crypto_provider() {

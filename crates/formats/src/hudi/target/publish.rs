@@ -33,6 +33,10 @@ impl HudiTarget {
         for (partition, name) in &plan.removed {
             replaced.entry(partition.clone()).or_default().push(name.clone());
         }
+        // XTable follows a `replacecommit` by the partitions named here, also for what was only added.
+        for ((partition, _), ..) in &added {
+            replaced.entry(partition.clone()).or_default();
+        }
         move |instant| {
             let mut stats: BTreeMap<String, Vec<Value>> = BTreeMap::new();
             for ((partition, name), size, rows) in &added {

@@ -1,4 +1,7 @@
 //! How the table spells paths: those of its source's files, and its own.
+//!
+//! Whoever goes on with the table removes a file by the text of its path. Java's engines spell files on disk with one slash,
+//! as Hadoop does, whatever the table's location looks like; so does this.
 
 use super::super::manifest::Entry;
 use super::super::source::Paths;
@@ -11,7 +14,8 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct Spelling {
     paths: Paths,
-    /// The spelling of the source's root, and of the table's own, with a closing slash.
+    location: String,
+    /// The spelling of files below the source's root, and below the table's own, with a closing slash.
     source_prefix: String,
     own_prefix: String,
 }
@@ -20,27 +24,26 @@ impl Spelling {
     /// As the table has it, whose location is `declared`, or as its user has it for one that is new.
     pub fn new(root: &TableRoot, state: &TableState, declared: Option<&str>) -> Result<Self> {
         let declared = declared.filter(|text| Location::parse(text).is_ok_and(|found| found == *root.location()));
-        let own_prefix = declared.map_or_else(|| root.uri(""), |text| format!("{}/", text.trim_end_matches('/')));
+        let location = declared.map_or_else(|| root.uri(""), str::to_owned).trim_end_matches('/').to_owned();
+        let own_prefix = format!("{}/", as_hadoop(&location));
         let source_root = Location::parse(&state.root)?;
         let source_prefix = if let Some(below) = source_root.relative_to(root.location()) {
             if below.is_empty() { own_prefix.clone() } else { format!("{own_prefix}{below}/") }
         } else {
-            let text = source_root.to_string();
-            let text = if text.starts_with('/') { format!("file://{text}") } else { text };
-            format!("{}/", text.trim_end_matches('/'))
+            format!("{}/", as_hadoop(&source_root.to_string()).trim_end_matches('/'))
         };
-        let paths = Paths::new(root, own_prefix.trim_end_matches('/'), false);
-        Ok(Self { paths, source_prefix, own_prefix })
+        let paths = Paths::new(root, &location, false);
+        Ok(Self { paths, location, source_prefix, own_prefix })
     }
 
     /// The table's location.
     pub fn location(&self) -> &str {
-        self.own_prefix.trim_end_matches('/')
+        &self.location
     }
 
     /// The path that a text in the table's metadata means.
     pub fn parse(&self, text: &str) -> Result<FilePath> {
-        self.paths.map(text)
+        self.paths.map(text).map(canonical)
     }
 
     /// A source path as the table writes it.
@@ -71,14 +74,33 @@ impl Spelling {
 
     /// A source path as the table's own entries have it.
     pub fn own_path(&self, path: &FilePath) -> Result<FilePath> {
-        if self.source_prefix == self.own_prefix { Ok(path.clone()) } else { self.parse(&self.of_source(path)) }
+        if self.source_prefix == self.own_prefix {
+            Ok(canonical(path.clone()))
+        } else {
+            self.parse(&self.of_source(path))
+        }
     }
 }
 
 fn with_prefix(prefix: &str, path: &FilePath) -> String {
     match path {
         FilePath::Under(relative) => format!("{prefix}{relative}"),
-        FilePath::Outside(absolute) if absolute.starts_with('/') => format!("file://{absolute}"),
-        FilePath::Outside(absolute) => absolute.to_string(),
+        FilePath::Outside(absolute) => as_hadoop(absolute).into_owned(),
+    }
+}
+
+/// Files elsewhere are the same in whatever spelling.
+fn canonical(path: FilePath) -> FilePath {
+    match path {
+        FilePath::Outside(absolute) => FilePath::Outside(as_hadoop(&absolute).into()),
+        under @ FilePath::Under(_) => under,
+    }
+}
+
+/// A location as Hadoop spells it: on disk with a scheme and one slash, anywhere else as it is.
+fn as_hadoop(text: &str) -> Cow<'_, str> {
+    match text.strip_prefix("file://").unwrap_or(text) {
+        path if path.starts_with('/') => format!("file:{path}").into(),
+        _ => text.into(),
     }
 }
