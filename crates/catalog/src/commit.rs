@@ -3,6 +3,7 @@
 
 mod group;
 mod load;
+mod plans;
 pub(crate) mod queue;
 pub(crate) mod write;
 

@@ -17,6 +17,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0008_idempotency_claims", include_str!("../migrations/0008_idempotency_claims.sql")),
     ("0009_liveness", include_str!("../migrations/0009_liveness.sql")),
     ("0010_removal_claims", include_str!("../migrations/0010_removal_claims.sql")),
+    ("0011_queued_path", include_str!("../migrations/0011_queued_path.sql")),
 ];
 
 /// Advisory lock that serialises migrations, outside the range of commit lock keys.

@@ -4,10 +4,13 @@
 //! the change rows and two indexes tell; a report adds the few snapshots since the last fold by the same function.
 //! Neither reads the manifest.
 
+use crate::pace::Pace;
 use crate::{Catalog, Result};
 use hoglake_model::name::is_identifier;
 use hoglake_model::{CatalogId, Refusal, SnapshotId};
 use serde::Serialize;
+use sqlx::PgPool;
+use std::time::Instant;
 use uuid::Uuid;
 
 /// Snapshots that one fold takes in.
@@ -157,21 +160,37 @@ impl Catalog {
         Ok(folded < upto.map_or(head, |upto| upto.0.min(head)))
     }
 
+    /// Folds all that was committed, once that is enough to be worth the work, and makes way for commits meanwhile.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn partition_totals_follow(&self, catalog: CatalogId) -> Result<()> {
+        let mut pace = Pace::new(catalog, true);
+        while !self.partition_totals_are_near(self.background_pool(), catalog).await? {
+            let begun = Instant::now();
+            self.partition_totals_fold(catalog, None).await?;
+            self.rest(&mut pace, begun.elapsed()).await?;
+        }
+        Ok(())
+    }
+
     /// Folds when a report would otherwise have much to add.
     async fn partition_totals_refresh(&self, catalog: CatalogId) -> Result<()> {
-        loop {
-            let state: Option<(i64, i64, i64)> = sqlx::query_as(include_str!("../sql/partition_total/state.sql"))
-                .bind(catalog.0)
-                .fetch_optional(self.pool())
-                .await?;
-            if let Some((folded, target, head)) = state
-                && target == self.options().compaction_target_bytes
-                && head - folded <= TAIL_SNAPSHOTS
-            {
-                return Ok(());
-            }
+        while !self.partition_totals_are_near(self.pool(), catalog).await? {
             self.partition_totals_fold(catalog, None).await?;
         }
+        Ok(())
+    }
+
+    /// Whether a report has little to add to the totals.
+    async fn partition_totals_are_near(&self, pool: &PgPool, catalog: CatalogId) -> Result<bool> {
+        let state: Option<(i64, i64, i64)> = sqlx::query_as(include_str!("../sql/partition_total/state.sql"))
+            .bind(catalog.0)
+            .fetch_optional(pool)
+            .await?;
+        Ok(state.is_some_and(|(folded, target, head)| {
+            target == self.options().compaction_target_bytes && head - folded <= TAIL_SNAPSHOTS
+        }))
     }
 
     /// Ranks the partitions of the catalog called `name` by the files that compaction could merge.

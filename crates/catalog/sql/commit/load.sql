@@ -3,7 +3,7 @@
 -- Every look-up is an index probe: namespace_live_name, table_live_name, primary keys, file_removal_queued_path. The
 -- limits see to that: a subquery with a limit keeps its place in the join, and a limit that the planner cannot know
 -- makes it expect one row of what is asked for. Without them the plan made on an empty database, and kept, reads a whole
--- catalog to find one file.
+-- catalog to find one file. `settled_at is null` is spelled as file_removal_queued_path spells it, and no other index.
 select
   (select row_to_json(c) from (
      select head_snapshot, schema_version, earliest_snapshot, next_file_id,
@@ -34,5 +34,6 @@ select
      select q.path, q.reason,
             to_char(q.scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as since
      from file_removal q
-     where hashtextextended(q.path, 0) = hashtextextended(w.path, 0) and q.settled_at is null and q.path = w.path
+     where hashtextextended(q.path, 0) = hashtextextended(w.path, 0) and q.path = w.path
+       and coalesce(q.settled_at, 'infinity') = 'infinity'
      limit 1) r)::text as queued

@@ -4,4 +4,4 @@ with claims as (
   delete from compaction_claim where claimed_by = $1
 )
 update file_removal set claimed_by = null, claimed_until = null
-where removal_id = $2 and claimed_by = $1 and settled_at is null
+where removal_id = $2 and claimed_by = $1 and coalesce(settled_at, 'infinity') = 'infinity'

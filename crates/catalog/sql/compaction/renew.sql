@@ -6,7 +6,7 @@ with claims as (
   returning 1
 ), ticket as (
   update file_removal set claimed_until = clock_timestamp() + make_interval(secs => $2)
-  where removal_id = $3 and claimed_by = $1 and settled_at is null
+  where removal_id = $3 and claimed_by = $1 and coalesce(settled_at, 'infinity') = 'infinity'
   returning 1
 )
 select (select count(*) from claims) as inputs, exists (select from ticket) as output

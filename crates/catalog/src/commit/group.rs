@@ -4,6 +4,7 @@ mod ddl;
 
 use super::Fault;
 use super::load::{SchemaCache, load};
+use super::plans::Plans;
 use super::queue::{Job, TakenJob, Work, remaining};
 use super::write::{Entry, Trace, write};
 use crate::error::{Error, Result, has_sqlstate, sqlstate};
@@ -14,13 +15,20 @@ use hoglake_model::{CatalogId, SnapshotId};
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Runs until the queue is closed and empty.
-pub(super) async fn run(pool: PgPool, limits: GroupLimits, catalog: CatalogId, mut queue: mpsc::Receiver<Job>) {
-    let mut committer = Committer { pool, limits, catalog, schemas: SchemaCache::default(), connection: None };
+pub(super) async fn run(
+    pool: PgPool,
+    plans: Arc<Plans>,
+    limits: GroupLimits,
+    catalog: CatalogId,
+    mut queue: mpsc::Receiver<Job>,
+) {
+    let mut committer = Committer { pool, plans, limits, catalog, schemas: SchemaCache::default(), connection: None };
     let mut held: Option<Job> = None;
     loop {
         let Some(first) = (match held.take() {
@@ -49,10 +57,12 @@ pub(super) struct GroupLimits {
 
 struct Committer {
     pool: PgPool,
+    plans: Arc<Plans>,
     limits: GroupLimits,
     catalog: CatalogId,
     schemas: SchemaCache,
-    connection: Option<PoolConnection<Postgres>>,
+    /// With the generation of its plans.
+    connection: Option<(PoolConnection<Postgres>, u64)>,
 }
 
 /// Why an attempt did not end in a commit.
@@ -83,10 +93,19 @@ impl Committer {
         if self.connection.is_some() {
             match tokio::time::timeout(IDLE_CONNECTION, queue.recv()).await {
                 Ok(job) => return job,
-                Err(_) => self.connection = None,
+                Err(_) => self.give_back(),
             }
         }
         queue.recv().await
+    }
+
+    /// Connections in the pool have plans of this generation.
+    fn give_back(&mut self) {
+        if let Some((mut connection, generation)) = self.connection.take()
+            && generation != self.plans.generation()
+        {
+            connection.close_on_drop();
+        }
     }
 
     /// `first` and whatever waits behind it, as far as one transaction should hold. DDL goes alone, in its turn.
@@ -162,11 +181,11 @@ impl Committer {
     async fn attempt(&mut self, jobs: &[TakenJob]) -> Result<Vec<Result<Answer>>, Failure> {
         let deadline = earliest_deadline(jobs);
         let held = self.connection.is_some();
-        let mut connection = self.connect(deadline).await?;
+        let (mut connection, generation) = self.connect(deadline).await?;
         let outcome = self.commit_group(&mut connection, jobs, deadline).await;
         match outcome {
             Ok(answers) => {
-                self.connection = Some(connection);
+                self.connection = Some((connection, generation));
                 Ok(answers)
             }
             Err(Interrupted::Before(failure)) => {
@@ -200,6 +219,7 @@ impl Committer {
         let keys: Vec<&str> = jobs.iter().filter_map(|j| j.key.as_ref()).map(|k| k.key.as_str()).collect();
         let (mut state, stored) = load(&mut transaction, self.catalog, &requests, &keys, &mut self.schemas).await?;
         let mut stored: HashMap<String, _> = stored.into_iter().map(|s| (s.key.clone(), s)).collect();
+        let first_file = state.next_file_id;
 
         let mut entries: Vec<Entry<'_>> = Vec::with_capacity(jobs.len());
         let mut answers = Vec::with_capacity(jobs.len());
@@ -237,7 +257,11 @@ impl Committer {
         metrics::histogram!("hoglake_commit_batch_size").record(entries.len() as f64);
         let trace = write(&mut transaction, self.catalog, &state, &entries).await?;
         match transaction.commit().await {
-            Ok(()) => Ok(answers),
+            Ok(()) => {
+                let files = u64::try_from(state.next_file_id - first_file).unwrap_or(0);
+                self.plans.written(files + entries.len() as u64, &self.pool);
+                Ok(answers)
+            }
             Err(error) if error.as_database_error().is_none() => Err(Interrupted::During(trace, answers)),
             Err(error) => Err(error.into()),
         }
@@ -273,16 +297,21 @@ impl Committer {
             .await
     }
 
-    async fn connect(&mut self, deadline: Option<Instant>) -> Result<PoolConnection<Postgres>, Failure> {
-        if let Some(connection) = self.connection.take() {
-            return Ok(connection);
+    /// A connection, with the generation of its plans.
+    async fn connect(&mut self, deadline: Option<Instant>) -> Result<(PoolConnection<Postgres>, u64), Failure> {
+        let generation = self.plans.generation();
+        if let Some((mut connection, planned)) = self.connection.take() {
+            if planned == generation || sqlx::raw_sql("discard plans").execute(&mut *connection).await.is_ok() {
+                return Ok((connection, generation));
+            }
+            connection.close_on_drop();
         }
         let acquire = self.pool.acquire();
         match deadline {
-            None => Ok(acquire.await?),
+            None => Ok((acquire.await?, generation)),
             Some(deadline) => match tokio::time::timeout_at(deadline, acquire).await {
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(Failure::Busy),
-                Ok(connection) => Ok(connection?),
+                Ok(connection) => Ok((connection?, generation)),
             },
         }
     }

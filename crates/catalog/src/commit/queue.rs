@@ -1,6 +1,7 @@
 //! Admission: what waits for a catalog's committer, for how long, and who runs it.
 
 use super::group::{self, GroupLimits};
+use super::plans::Plans;
 use crate::ddl::DdlBody;
 use crate::error::Result;
 use crate::idempotency::{Answer, IdempotencyKey};
@@ -164,6 +165,7 @@ fn gone() -> Error {
 pub struct Committers {
     running: Mutex<Running>,
     thread: CommitThread,
+    plans: Arc<Plans>,
 }
 
 /// The thread that all committers share. A commit is four answers of Postgres waited for one after another; on the
@@ -207,7 +209,9 @@ impl Committers {
         let options = store.options();
         let limits = GroupLimits { requests: options.commit_batch_requests, files: options.commit_batch_files };
         // not the store itself, which would then never be dropped
-        running.tasks.spawn_on(group::run(store.commit_pool().clone(), limits, catalog, queue), thread);
+        running
+            .tasks
+            .spawn_on(group::run(store.commit_pool().clone(), Arc::clone(&self.plans), limits, catalog, queue), thread);
         running.senders.insert(catalog, sender.clone());
         Ok(sender)
     }

@@ -44,15 +44,18 @@ impl Catalog {
     pub(super) async fn purge(&self, catalog: CatalogId, floor: SnapshotId, limits: ExpiryLimits) -> Result<Purged> {
         let end = Instant::now() + limits.budget;
         let mut purged = Purged::default();
+        let mut pace = Pace::new(catalog, limits.rests);
         // the totals are folded from rows that are about to go
+        let mut folding = Instant::now();
         while self.partition_totals_fold(catalog, Some(floor)).await? {
-            if Instant::now() >= end {
+            self.rest(&mut pace, folding.elapsed()).await?;
+            folding = Instant::now();
+            if folding >= end {
                 purged.unfinished = true;
                 return Ok(purged);
             }
         }
         let mut connection = self.background_pool().acquire().await?;
-        let pace = Pace::new(catalog, limits.rests);
         let mut purge =
             Purge { connection: &mut connection, catalog, floor, limits, end, pace, purged, planner_knows: false };
         match purge.all().await {

@@ -3,7 +3,8 @@
 //! The plans are checked in under `plans/` (those of a database with nothing in it under `plans/empty/`), as Postgres 15 makes them; other versions are held to "no sequential scan"
 //! only. After a change: `HOGLAKE_BLESS=1 cargo test -p hoglake-catalog plans` on Postgres 15, and read the difference.
 
-use crate::lake::Lake;
+use crate::lake::{Lake, append, file};
+use hoglake_catalog::idempotency::IdempotencyKey;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 /// A statement of the store and values for its parameters, as SQL.
@@ -248,4 +249,58 @@ async fn a_plan_made_on_an_empty_database_serves_a_full_one() {
         compare(&checked_in("plans/empty", hot.name), hot.name, &plan, &mut problems);
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// Expiry queues faster than the planner is told; every commit looks its paths up there.
+#[tokio::test]
+async fn a_queue_known_to_be_empty_is_searched_by_path() {
+    let lake = Lake::new().await;
+    sqlx::raw_sql("vacuum analyze").execute(&lake.pool).await.unwrap();
+    let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
+    for hot in &UNDER_THE_LOCK[..2] {
+        let plan = explain(&mut committer, hot.sql, hot.values).await;
+        assert!(plan.contains("using file_removal_queued_path"), "{plan}");
+        assert!(!plan.contains("using file_removal_queue on"), "{plan}");
+    }
+}
+
+/// The plan that the committer has for load_conflicts.sql. Takes the committer's own connection, once it is given back.
+async fn plan_in_use(lake: &Lake) -> String {
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
+    let name: String =
+        sqlx::query_scalar("select name from pg_prepared_statements where statement ~ 'a group needs[ ]besides'")
+            .fetch_one(&mut *committer)
+            .await
+            .unwrap();
+    let explain =
+        format!("explain (costs off) execute {name}(1, '{{ns}}', '{{t}}', '{{}}', '{{null}}', '{{}}', '{{k}}')");
+    let lines: Vec<String> =
+        sqlx::query_scalar(AssertSqlSafe(explain)).persistent(false).fetch_all(&mut *committer).await.unwrap();
+    lines.join("\n")
+}
+
+/// Of tables known to be empty the planner reads whatever a catalog has; which is not to last until it is told otherwise.
+#[tokio::test]
+async fn a_wrong_plan_does_not_outlive_ten_thousand_rows() {
+    let lake = Lake::with(|options| options.commit_pool_size = 1).await;
+    sqlx::raw_sql("vacuum analyze").execute(&lake.pool).await.unwrap();
+    let commit = async |name: &str, files: std::ops::Range<usize>| {
+        let key = IdempotencyKey::new(name, "POST", "/v1/catalogs/demo/commit", name.as_bytes()).unwrap();
+        let files = files.map(|number| file(&format!("{number}"), 1)).collect();
+        lake.catalog.commit("demo", append("t", files), Some(key)).await.unwrap();
+    };
+    commit("first", 0..1).await;
+    let before = plan_in_use(&lake).await;
+    if !before.contains("using idempotency_key_by_snapshot") {
+        return; // a Postgres that chose well
+    }
+    // as other servers leave them
+    let keys = "insert into idempotency_key (catalog_id, key, request_hash, status)
+                select 1, 'other ' || k, decode(repeat('00', 32), 'hex'), 200 from generate_series(1, 10000) k";
+    sqlx::raw_sql(keys).execute(&lake.pool).await.unwrap();
+    commit("many", 1..10_001).await;
+    commit("last", 10_001..10_002).await;
+    let after = plan_in_use(&lake).await;
+    assert!(after.contains("using idempotency_key_pkey") && after.contains("using data_file_pkey"), "{after}");
 }

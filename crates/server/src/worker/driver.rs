@@ -234,7 +234,7 @@ impl Worker {
                 let groups = settings.compaction_max_groups_per_run;
                 self.compact(catalog, groups, false, Trigger::Timer).await?;
             }
-            Task::FoldTotals => while self.catalog.partition_totals_fold(catalog.id, None).await? {},
+            Task::FoldTotals => self.catalog.partition_totals_follow(catalog.id).await?,
             Task::Verify => self.verify_on_time(catalog).await?,
         }
         Ok(())

@@ -31,14 +31,14 @@ impl Committer {
         let deadline = job.deadline;
         let (work, key, reply) = job.split();
         let Work::Ddl(body) = work else { return };
-        let mut connection = match self.connect(deadline).await {
+        let (mut connection, generation) = match self.connect(deadline).await {
             Ok(connection) => connection,
             Err(Failure::Busy) => return reply(Err(super::super::queue::lock_timeout())),
             Err(Failure::Fault(fault)) => return reply(Err(fault.into())),
         };
         match self.ddl(&mut connection, body, key.as_ref(), deadline).await {
             Ok(answer) => {
-                self.connection = Some(connection);
+                self.connection = Some((connection, generation));
                 reply(Ok(answer));
             }
             Err(broken) => {
