@@ -176,7 +176,7 @@ create table file_removal with (fillfactor=50)
   constraint settled_rows_have_an_outcome CHECK (((settled_at IS NULL) = (outcome IS NULL)))
   CREATE INDEX file_removal_by_catalog ON file_removal USING btree (catalog_id, removal_id)
   CREATE INDEX file_removal_queue ON file_removal USING btree (catalog_id, last_attempt_at NULLS FIRST, removal_id) WHERE (settled_at IS NULL)
-  CREATE INDEX file_removal_queued_path ON file_removal USING btree (hashtextextended(path, (0)::bigint)) WHERE (COALESCE(settled_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone)
+  CREATE INDEX file_removal_queued_path ON file_removal USING btree (hashtextextended(path, (0)::bigint)) WHERE (COALESCE(settled_at, '-infinity'::timestamp with time zone) = '-infinity'::timestamp with time zone)
   CREATE INDEX file_removal_settled ON file_removal USING btree (catalog_id, settled_at) WHERE (settled_at IS NOT NULL)
 
 create table file_statistics

@@ -35,5 +35,5 @@ select
             to_char(q.scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as since
      from file_removal q
      where hashtextextended(q.path, 0) = hashtextextended(w.path, 0) and q.path = w.path
-       and coalesce(q.settled_at, 'infinity') = 'infinity'
+       and coalesce(q.settled_at, '-infinity') = '-infinity'
      limit 1) r)::text as queued
