@@ -347,3 +347,23 @@ async fn there_and_back_again_the_table_is_the_same() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Files of a Delta table do not hold what it is partitioned by, and a log is not partitioned by binary columns: on the way back
+/// the values would be lost.
+#[tokio::test]
+async fn values_that_only_the_partition_has_are_refused_rather_than_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = crate::corpus::case("delta", "dat-multi_partitioned");
+    let table = place(&case, folder.path());
+    convert(Delta, Iceberg, None, &table, &table).await.unwrap();
+    let seen = see(folder.path(), &[("iceberg", table.join("metadata/v1.metadata.json").to_str().unwrap().to_owned())]);
+    assert_eq!(seen[0]["pyiceberg"].as_array().map(Vec::len), Some(2), "{}", seen[0]["error"]);
+    std::fs::remove_dir_all(table.join("_delta_log")).unwrap();
+    let refused = convert(Iceberg, Delta, None, &table, &table).await.unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        matches!(refused, Error::Unsupported(_)) && said.contains("data") && said.contains("does not hold"),
+        "{said}"
+    );
+    assert!(!table.join("_delta_log").exists());
+}
