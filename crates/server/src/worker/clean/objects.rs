@@ -4,6 +4,7 @@ use crate::worker::in_words;
 use futures::{StreamExt, TryStreamExt, stream};
 use hoglake_catalog::removals::HELD;
 use hoglake_formats::store::{Object, StoreError};
+use hoglake_model::Root;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::collections::{HashMap, HashSet};
@@ -77,7 +78,8 @@ pub(super) async fn existing(
 }
 
 /// Adds to `present` which of `objects`, all of one folder, exist. False when the folder holds so much else that listing
-/// it does not pay, or cannot be listed; nothing is added then.
+/// it does not pay, or cannot be listed; nothing is added then. A listing that has come in the order of names ends with the
+/// first name behind the last that is looked for; one that has not, as of a file system, is read to its end.
 async fn list_range(
     store: &Arc<dyn ObjectStore>,
     folder: &Path,
@@ -94,15 +96,19 @@ async fn list_range(
     let mut listing = store.list_with_offset(Some(folder), &before);
     let mut found = HashSet::new();
     let mut seen = 0;
+    let is_local = objects.iter().any(|object| *object.location.root() == Root::Local);
+    let (mut in_order, mut latest) = (!is_local, before.clone());
     loop {
         match listing.try_next().await {
             Ok(Some(meta)) if meta.location <= **last => {
                 seen += 1;
+                in_order &= latest < meta.location;
+                latest.clone_from(&meta.location);
                 if wanted.contains(&meta.location) {
                     found.insert(meta.location);
                 }
             }
-            // stores list in the order of names, but file systems in any
+            Ok(Some(_)) if in_order => break,
             Ok(Some(_)) => seen += 1,
             Ok(None) => break,
             Err(_) => return false,

@@ -65,6 +65,22 @@ async fn names_that_hold_percents_are_found_in_every_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_listing_ends_behind_the_last_name_that_is_looked_for() {
+    let lake = Lake::on_s3(false).await;
+    queue(&lake, 200).await;
+    // what somebody else has there, behind the names in question: five pages
+    for other in 0..5_000 {
+        std::fs::write(lake.file(&format!("s3://lake/demo/data/live {other:04}")), b"x").unwrap();
+    }
+    let preview = lake.worker.clean(&lake.catalog, i64::MAX, true, Trigger::Request).await.unwrap();
+    assert_eq!((preview.removed, preview.missing), (100, 100));
+    let store = lake.store.as_ref().unwrap();
+    assert_eq!(store.requests("list-type=2"), 1);
+    assert_eq!(clean(&lake).await, (100, 100, 0, 0));
+    assert_eq!((store.requests("list-type=2"), store.requests("HEAD ")), (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_are_deleted_in_bulk() {
     let lake = Lake::on_s3(false).await;
     queue(&lake, 2_400).await;
