@@ -41,12 +41,15 @@ pub fn file(lake: &Lake, name: &str, columns: &[(&str, Option<i64>)]) -> FileReg
 /// The samples of the check of data files, and of that of vectors.
 async fn found(lake: &Lake) -> [Vec<String>; 2] {
     let report = serde_json::to_value(lake.worker.verify(&lake.catalog, true).await.unwrap()).unwrap();
-    let samples = |check: &Value| {
+    let samples = |check: &Value, name: &str, remedy: &str| {
         let samples: Vec<String> = serde_json::from_value(check["samples"].clone()).unwrap();
-        assert_eq!(check["violations"], samples.len());
+        assert_eq!((check["check"].as_str(), &check["violations"]), (Some(name), &samples.len().into()));
+        assert!(samples.iter().all(|sample| sample.ends_with(remedy)), "{samples:?}");
         samples
     };
-    [samples(&report["checks"][6]), samples(&report["checks"][7])]
+    let restore = "Restore the object from a backup or the store's versions, or delete the file's rows from the table";
+    let commit = "Restore the object, or commit a vector with all deleted positions of the file again";
+    [samples(&report["checks"][6], "data_objects", restore), samples(&report["checks"][7], "vector_objects", commit)]
 }
 
 async fn hydrate(lake: &Lake) {
