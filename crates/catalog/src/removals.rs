@@ -48,6 +48,21 @@ pub struct Claimed {
     pub is_staged: bool,
 }
 
+/// How far a preview has come in the queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueuePosition {
+    last_attempt_at: Option<DateTime<Utc>>,
+    removal_id: Option<i64>,
+}
+
+/// A path that would be claimed, and when it was last tried.
+#[derive(sqlx::FromRow)]
+struct Queued {
+    #[sqlx(flatten)]
+    claimed: Claimed,
+    last_attempt_at: Option<DateTime<Utc>>,
+}
+
 /// What a claim yielded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims {
@@ -180,19 +195,32 @@ impl Catalog {
         Ok(claims)
     }
 
-    /// What [`Catalog::removals_claim`] would yield, in one REPEATABLE READ READ ONLY transaction.
+    /// What [`Catalog::removals_claim`] would yield after `position`, which is moved on, in one REPEATABLE READ READ ONLY
+    /// transaction. Nothing once the end of the queue is reached.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn removals_preview(&self, catalog: CatalogId, min_age: Duration, limit: i64) -> Result<Claims> {
+    pub async fn removals_preview(
+        &self,
+        catalog: CatalogId,
+        request: ClaimRequest,
+        position: &mut QueuePosition,
+    ) -> Result<Claims> {
         let mut transaction = self.read_in_background().await?;
-        let queued: Vec<Claimed> = sqlx::query_as(include_str!("../sql/removal/preview.sql"))
+        let queued: Vec<Queued> = sqlx::query_as(include_str!("../sql/removal/preview.sql"))
             .bind(catalog.0)
-            .bind(min_age.as_secs_f64())
-            .bind(limit)
+            .bind(request.min_age.as_secs_f64())
+            .bind(request.limit)
+            .bind(request.sweep_began)
+            .bind(position.last_attempt_at)
+            .bind(position.removal_id)
             .fetch_all(&mut *transaction)
             .await?;
-        Claims::told_apart(&mut *transaction, queued).await
+        if let Some(last) = queued.last() {
+            *position =
+                QueuePosition { last_attempt_at: last.last_attempt_at, removal_id: Some(last.claimed.removal_id) };
+        }
+        Claims::told_apart(&mut *transaction, queued.into_iter().map(|queued| queued.claimed).collect()).await
     }
 
     /// Waits until every transaction that holds the commit lock of `catalog` now has ended.
@@ -259,6 +287,19 @@ impl Catalog {
         Ok(())
     }
 
+    /// Gives back those of these claims that are not settled, as if they had never been made.
+    ///
+    /// # Errors
+    /// Any database error; the claims then end by themselves.
+    pub async fn removals_give_back(&self, claimant: Uuid, claims: &[i64]) -> Result<()> {
+        sqlx::query(include_str!("../sql/removal/give_back.sql"))
+            .bind(claimant)
+            .bind(claims)
+            .execute(self.background_pool())
+            .await?;
+        Ok(())
+    }
+
     /// Forgets removals that were settled longer ago than `retention`, at most a page of them.
     ///
     /// # Errors
@@ -303,6 +344,7 @@ impl Catalog {
             .bind(before)
             .bind(state)
             .bind(limit + 1)
+            .bind(CLAIM_LEASE.as_secs_f64())
             .fetch_all(self.pool())
             .await?;
         let page = usize::try_from(limit).unwrap_or(usize::MAX);

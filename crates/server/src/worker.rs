@@ -13,6 +13,7 @@ pub mod driver;
 mod expire;
 mod hydrate;
 mod record;
+mod stopping;
 mod vector;
 
 pub use clean::CleanupStatus;
@@ -28,12 +29,16 @@ use crate::audit::{Action, Audit, Event, Outcome};
 use crate::config::maintenance::MaintenanceConfig;
 use hoglake_catalog::Catalog;
 use hoglake_formats::store::{Object, StoreError, Stores};
-use hoglake_model::Location;
+use hoglake_model::{ErrorCode, Location, Refusal};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
-/// What maintenance needs: the store, object stores, and its settings. Cheap to clone.
+/// What maintenance needs: the store, object stores, and its settings; and whether it is to stop. Cheap to clone.
 #[derive(Clone)]
-pub struct Worker(Arc<Parts>);
+pub struct Worker {
+    parts: Arc<Parts>,
+    stop: CancellationToken,
+}
 
 /// See [`Worker`].
 pub struct Parts {
@@ -53,7 +58,7 @@ impl std::ops::Deref for Worker {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 }
 
@@ -66,6 +71,9 @@ pub enum WorkError {
     /// The object store failed in a way that concerns the whole task.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The process ends. What was claimed has been given back.
+    #[error("it was told to stop: what it had done until then stays done, and the rest can be done by others at once")]
+    Stopped,
 }
 
 impl From<WorkError> for crate::api::error::ApiError {
@@ -73,6 +81,10 @@ impl From<WorkError> for crate::api::error::ApiError {
         match error {
             WorkError::Catalog(error) => error.into(),
             WorkError::Store(error) => Self::fault(error),
+            WorkError::Stopped => {
+                let detail = "the server is stopping: what was done until then stays done; ask once more for the rest";
+                Refusal::new(ErrorCode::Unavailable, detail).into()
+            }
         }
     }
 }
@@ -80,7 +92,7 @@ impl From<WorkError> for crate::api::error::ApiError {
 impl Worker {
     /// Shares `parts`.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        Self { parts: Arc::new(parts), stop: CancellationToken::new() }
     }
 
     /// The object at a registered path.

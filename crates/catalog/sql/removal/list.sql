@@ -1,7 +1,10 @@
 -- A page of the ledger, newest first. $1 catalog_id bigint, $2 before removal_id bigint or null, $3 state text or null,
--- $4 limit bigint. Index file_removal_by_catalog.
+-- $4 limit bigint, $5 seconds that a claim lasts double precision. Index file_removal_by_catalog. A claim that is under way,
+-- or whose holder was killed, is an attempt of when it was made, or last renewed.
 select removal_id, path, kind::text as kind, reason::text as reason, scheduled_at, settled_at, attempts,
-       last_attempt_at, last_error, state
+       case when attempts > 0 then greatest(last_attempt_at, claimed_until - make_interval(secs => $5))
+            else last_attempt_at end as last_attempt_at,
+       last_error, state
 from (
   select r.*,
          case when outcome in ('deleted') then 'removed'

@@ -134,10 +134,11 @@ const MAINTENANCE: &[Hot] = &[
     hot!("partition_total/sweep", "1"),
     hot!("removal/claim", "1, '00000000-0000-4000-8000-000000000001', 900, 0, 1000, '2100-01-01T00:00:00Z'"),
     hot!("removal/hold", "'00000000-0000-4000-8000-000000000001', '{5,6}', 600, 900"),
-    hot!("removal/list", "1, null, null, 100"),
-    hot!("removal/preview", "1, 0, 1000"),
+    hot!("removal/list", "1, null, null, 100, 900"),
+    hot!("removal/preview", "1, 0, 1000, '2100-01-01', null, null"),
     hot!("removal/purge", "1, 86400, 1000"),
     hot!("removal/referenced", "'{s3://lake/demo/5,s3://lake/demo/gone5}'"),
+    hot!("removal/give_back", "'00000000-0000-4000-8000-000000000001', '{5,6}'"),
     hot!("removal/release", "'00000000-0000-4000-8000-000000000001', '{5,6}', '{a,b}'"),
     hot!("removal/settle", "'00000000-0000-4000-8000-000000000001', '{5,6}', 'deleted'"),
 ];

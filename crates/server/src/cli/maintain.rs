@@ -7,7 +7,7 @@ pub(super) mod remote;
 
 use super::database::Database;
 use super::failure::Failure;
-use super::serve::runtime;
+use super::serve::{runtime, stop_signal};
 use super::spinner::spinner;
 use super::stdout::say;
 use crate::audit::Audit;
@@ -153,7 +153,13 @@ impl Maintain {
                 settings: self.maintenance.clone(),
                 serves: false,
             });
+            let (stop, stopped) = (stop_signal()?, worker.clone());
+            let stop = tokio::spawn(async move {
+                stop.await;
+                stopped.stop();
+            });
             let done = self.work(&worker, task, bar).await;
+            stop.abort();
             worker.audit.flush();
             catalog.close().await;
             done.map_err(|error| Failure::at(format!("{task:?} of catalog {}", self.catalog), in_words(error)))

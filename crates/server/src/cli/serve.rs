@@ -141,6 +141,19 @@ impl Server {
         let driver = Driver::start(&app.worker);
         let conversions = service::Driver::start(&app.converter);
         let publisher = publisher::Driver::start(&app.worker, &app.config.kafka);
+        let stop = {
+            let (stop_timers, worker) = (driver.stopper(), app.worker.clone());
+            let patience = app.config.http.shutdown_timeout_ms / 2;
+            async move {
+                stop.await;
+                stop_timers();
+                // what was asked for has a while to end by itself, and then one to give back what it has claimed
+                tokio::spawn(async move {
+                    tokio::time::sleep(patience).await;
+                    worker.stop();
+                });
+            }
+        };
         http::serve(listener, router::router(&app), &app.config.http, stop).await;
         tokio::join!(driver.stop(), publisher.stop());
         conversions.stop(app.config.http.shutdown_timeout_ms).await;

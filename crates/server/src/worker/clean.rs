@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt, stream};
 use hoglake_catalog::catalogs::CatalogIdentity;
 use hoglake_catalog::fault;
 use hoglake_catalog::pace::Pace;
-use hoglake_catalog::removals::{ClaimRequest, Claimed, Outcome};
+use hoglake_catalog::removals::{ClaimRequest, Claimed, Outcome, QueuePosition};
 use hoglake_formats::store::Object;
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -26,6 +26,8 @@ use uuid::Uuid;
 
 /// Paths that are claimed together: several bulk deletions, which share the listings that tell what is there.
 const CLAIM: i64 = 30_000;
+/// Paths that a preview looks at together.
+const PREVIEWED: i64 = 10_000;
 /// Claims at a time, so that the store deletes while the database claims. Of a timer one.
 const LANES: usize = 2;
 /// Objects that are deleted, and then settled, together.
@@ -116,15 +118,32 @@ impl Worker {
     }
 
     async fn clean_preview(&self, catalog: &CatalogIdentity, batch: i64) -> Result<CleanupStatus, WorkError> {
-        let claims = self.catalog.removals_preview(catalog.id, self.settings.removal_min_age(), batch).await?;
-        let total = claims.unreferenced.len();
-        let mut status = CleanupStatus { still_referenced: count(claims.referenced.len()), ..CleanupStatus::default() };
-        let (groups, unopened) = self.by_store(claims.unreferenced);
-        status.failed = count(unopened.len());
-        for (store, objects) in groups {
-            status.removed += count(existing(&store, &objects).await.0.len());
+        let mut status = CleanupStatus::default();
+        let mut position = QueuePosition::default();
+        let mut left = batch;
+        let sweep_began = self.catalog.database_time().await?;
+        // a page at a time, whatever the queue holds
+        while left > 0 {
+            let (claimant, min_age, limit) = (Uuid::nil(), self.settings.removal_min_age(), left.min(PREVIEWED));
+            let request = ClaimRequest { claimant, min_age, limit, sweep_began };
+            let claims = self.catalog.removals_preview(catalog.id, request, &mut position).await?;
+            let (total, referenced) = (count(claims.unreferenced.len()), count(claims.referenced.len()));
+            if total + referenced == 0 {
+                break;
+            }
+            left -= total + referenced;
+            let (groups, unopened) = self.by_store(claims.unreferenced);
+            let mut removed = 0;
+            for (store, objects) in groups {
+                removed += count(existing(&store, &objects).await.0.len());
+            }
+            status.add(&CleanupStatus {
+                removed,
+                missing: total - removed - count(unopened.len()),
+                still_referenced: referenced,
+                failed: count(unopened.len()),
+            });
         }
-        status.missing = count(total) - status.removed - status.failed;
         Ok(status)
     }
 
@@ -159,7 +178,11 @@ impl Worker {
         let mut status = CleanupStatus::default();
         let mut pace = Pace::new(sweep.catalog.id, sweep.trigger == Trigger::Timer);
         let outcome = async {
-            while sweep.left() > 0 && self.clean_step(sweep, &mut pace, &mut status).await? {}
+            while sweep.left() > 0 && self.clean_step(sweep, &mut pace, &mut status).await? {
+                if self.is_stopping() {
+                    return Err(WorkError::Stopped);
+                }
+            }
             Ok(())
         }
         .await;
@@ -200,7 +223,12 @@ impl Worker {
             let outcome = AuditOutcome::InvariantViolation;
             self.audit_line(Action::CleanupViolation, outcome, &sweep.catalog.name, Some(&kept.path), Some(&detail));
         }
-        self.delete(sweep, request.claimant, claims.unreferenced, status).await?;
+        let ids: Vec<i64> = claims.unreferenced.iter().map(|claimed| claimed.removal_id).collect();
+        let deleted = self.delete(sweep, request.claimant, claims.unreferenced, status).await;
+        if matches!(deleted, Err(WorkError::Stopped)) {
+            self.catalog.removals_give_back(request.claimant, &ids).await?;
+        }
+        deleted?;
         if sweep.left() > 0 {
             self.catalog.rest(pace, begun.elapsed()).await?;
         }
@@ -216,12 +244,13 @@ impl Worker {
         status: &mut CleanupStatus,
     ) -> Result<(), WorkError> {
         let staged: Vec<Claimed> = claimed.iter().filter(|c| c.is_staged).cloned().collect();
-        let half_way = self.remove_unfinished(staged).await;
+        let half_way = self.unless_stopping(async { Ok::<_, WorkError>(self.remove_unfinished(staged).await) }).await?;
         let paths = claimed.iter().map(|c| (c.removal_id, c.path.clone())).collect();
         let (groups, unopened) = self.by_store(claimed);
         self.settle(sweep, claimant, &Fates { failed: unopened, ..Fates::default() }, &paths, status).await?;
         for (store, objects) in groups {
-            let (present, unknown) = existing(&store, &objects).await;
+            let looked = async { Ok::<_, WorkError>(existing(&store, &objects).await) };
+            let (present, unknown) = self.unless_stopping(looked).await?;
             let group = Group { claimant, store, present, unknown, half_way: &half_way, paths: &paths };
             let pages: Vec<_> =
                 objects.chunks(DELETED_TOGETHER).map(|page| self.delete_page(sweep, &group, page).boxed()).collect();
@@ -233,7 +262,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes and settles what is ours still: whoever was kept waiting for too long may have lost its claims, and then the
+    /// Deletes and settles what is ours still, unless it is time to stop: whoever was kept waiting for too long may have lost its claims, and then the
     /// paths may be those of live files by now.
     async fn delete_page(
         &self,
@@ -242,6 +271,9 @@ impl Worker {
         page: &[(i64, Object)],
     ) -> Result<CleanupStatus, WorkError> {
         let turn = sweep.deleting.lock().await;
+        if self.is_stopping() {
+            return Err(WorkError::Stopped);
+        }
         let ids: Vec<i64> = page.iter().map(|(removal, _)| *removal).collect();
         let held = self.catalog.removals_hold(group.claimant, &ids).await?;
         let page: Vec<_> = page.iter().filter(|(removal, _)| held.contains(removal)).cloned().collect();

@@ -148,6 +148,9 @@ impl Worker {
                 if attempts == max_groups || failures == MAX_FAILURES {
                     break;
                 }
+                if self.is_stopping() {
+                    return Err(WorkError::Stopped);
+                }
                 // somebody else is at it: theirs
                 let Some(mut claimed) = self.catalog.compaction_claim(catalog.id, group).await? else { continue };
                 record.begin().await?;
@@ -187,9 +190,9 @@ impl Worker {
         let output = self.object(&path)?;
         self.catalog.compaction_stage(claimed, &path).await?;
         let claimed = &*claimed;
-        let cancel = Arc::new(AtomicBool::new(false));
+        let (cancel, lost) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         let crowded = Arc::new(AtomicBool::new(true));
-        let rewritten = self.while_renewing(claimed, &cancel, async {
+        let rewritten = self.while_renewing(claimed, &cancel, &lost, async {
             let mut inputs = Vec::with_capacity(claimed.group.inputs.len());
             for input in &claimed.group.inputs {
                 let read = self.rewrite_input(input).await;
@@ -208,8 +211,11 @@ impl Worker {
             Ok::<_, Failed>(rewrite(inputs, &columns, &order(claimed), &output, &options).await?)
         });
         let rewritten = self.while_watching(claimed.catalog, &crowded, rewritten).await;
-        if cancel.load(Ordering::Relaxed) {
+        if lost.load(Ordering::Relaxed) {
             return Err(GroupError::Lost.into());
+        }
+        if rewritten.is_err() && self.is_stopping() {
+            return Err(GroupError::Stopped.into());
         }
         let rewritten = rewritten?;
         let written = rewritten.as_ref().map_or(0, |r| r.record_count);
@@ -228,17 +234,27 @@ impl Worker {
         Ok((verdict, Some(output.file_size_bytes)))
     }
 
-    /// Keeps the claims of a group alive until `work` is done. When they are lost, there is no sense in it any more: it is
-    /// told by `cancel`, and waited for, so that nothing is written after the group was given back.
-    async fn while_renewing<T>(&self, claimed: &ClaimedGroup, cancel: &AtomicBool, work: impl Future<Output = T>) -> T {
+    /// Keeps the claims of a group alive until `work` is done. When they are `lost`, or it is time to stop, there is no sense
+    /// in it any more: it is told by `cancel`, and waited for, so that nothing is written after the group was given back.
+    async fn while_renewing<T>(
+        &self,
+        claimed: &ClaimedGroup,
+        cancel: &AtomicBool,
+        lost: &AtomicBool,
+        work: impl Future<Output = T>,
+    ) -> T {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 done = &mut work => return done,
+                () = self.stopping(), if !cancel.load(Ordering::Relaxed) => cancel.store(true, Ordering::Relaxed),
                 () = tokio::time::sleep(self.catalog.options().compaction_lease / 4) => {
                     match self.catalog.compaction_renew(claimed).await {
                         Ok(true) => {}
-                        Ok(false) => cancel.store(true, Ordering::Relaxed),
+                        Ok(false) => {
+                            lost.store(true, Ordering::Relaxed);
+                            cancel.store(true, Ordering::Relaxed);
+                        }
                         // should it last, the commit notices
                         Err(error) => tracing::warn!(error = in_words(&error), "the claims of a group were not renewed"),
                     }
@@ -301,6 +317,11 @@ impl Worker {
                 status.skipped_conflicts += 1;
                 metrics::counter!("hoglake_compaction_skipped_total", "reason" => "conflict").increment(1);
                 (Outcome::Conflict, in_words(&GroupError::Lost))
+            }
+            Err(Failed { error: GroupError::Stopped, .. }) => {
+                self.give_back(catalog, claimed).await?;
+                metrics::counter!("hoglake_compaction_skipped_total", "reason" => "stopped").increment(1);
+                (Outcome::Error, in_words(&GroupError::Stopped))
             }
             Err(failed) => {
                 let unconvertible = failed.error.is_unconvertible();

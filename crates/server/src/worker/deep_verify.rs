@@ -33,7 +33,8 @@ impl Worker {
     /// [`WorkError::Catalog`]. A file that cannot be read is a violation.
     pub async fn verify(&self, catalog: &CatalogIdentity, deep: bool) -> Result<Report, WorkError> {
         let (record, unrecorded) = self.record_if_possible(catalog.id, "verify").await;
-        let report = self.report(catalog, deep).await.map(|report| Report { unrecorded, ..report });
+        let report =
+            self.unless_stopping(self.report(catalog, deep)).await.map(|report| Report { unrecorded, ..report });
         record.finish(report).await
     }
 

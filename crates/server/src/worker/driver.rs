@@ -8,9 +8,10 @@ use hoglake_catalog::verify::Status;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
 
 /// How long a hydration may go on in one catalog before the next has its turn.
 const HYDRATION_TURN: Duration = Duration::from_secs(30);
@@ -23,7 +24,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 
 /// The timers, running.
 pub struct Driver {
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     tasks: JoinSet<()>,
 }
 
@@ -69,7 +70,7 @@ impl Task {
 impl Driver {
     /// Starts the timers that `worker`'s settings ask for.
     pub fn start(worker: &Worker) -> Self {
-        let (stop, stopped) = watch::channel(false);
+        let (worker, stop) = worker.apart();
         let mut tasks = JoinSet::new();
         let settings = &worker.settings;
         for (task, interval) in [
@@ -81,23 +82,30 @@ impl Driver {
             (Task::Verify, settings.verify_interval_ms),
         ] {
             if !interval.is_zero() {
-                tasks.spawn(run(worker.clone(), task, interval, stopped.clone()));
+                tasks.spawn(run(worker.clone(), task, interval));
             }
         }
         Self { stop, tasks }
     }
 
-    /// Stops the timers. A task that does not end in five seconds is dropped: its claims end by themselves.
+    /// Tells the timers that it is time to stop.
+    pub fn stopper(&self) -> impl FnOnce() + use<> {
+        let stop = self.stop.clone();
+        move || stop.cancel()
+    }
+
+    /// Stops the timers: work under way ends between two steps, and gives back what it has claimed. What does not end in
+    /// five seconds is dropped: its claims end by themselves.
     pub async fn stop(mut self) {
-        let _ = self.stop.send(true);
+        self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(GOODBYE, ended).await;
     }
 }
 
 /// Begins turns, as often as `interval` says.
-async fn run(worker: Worker, task: Task, interval: Duration, mut stopped: watch::Receiver<bool>) {
-    let mut turns = Turns::new(worker, task);
+async fn run(worker: Worker, task: Task, interval: Duration) {
+    let mut turns = Turns::new(worker.clone(), task);
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -107,12 +115,12 @@ async fn run(worker: Worker, task: Task, interval: Duration, mut stopped: watch:
                 turns.note(ended);
                 continue;
             }
-            _ = stopped.wait_for(|stop| *stop) => {
-                turns.running.abort_all();
-                return;
-            }
+            () = worker.stopping() => break,
         }
         turns.begin().await;
+    }
+    while let Some(ended) = turns.running.join_next_with_id().await {
+        turns.note(ended);
     }
 }
 
@@ -148,12 +156,16 @@ impl Turns {
             let turn = self.running.spawn(async move {
                 // in the order in which they were queued; closed never
                 let _place = places.acquire().await;
+                if worker.is_stopping() {
+                    return;
+                }
                 let done = async {
                     let catalog = worker.catalog.catalog_find(&catalog).await?;
                     worker.turn(task, &catalog).await
                 };
-                if let Err(error) = done.await {
-                    failed(task, &catalog, &error);
+                match done.await {
+                    Ok(()) | Err(WorkError::Stopped) => {}
+                    Err(error) => failed(task, &catalog, &error),
                 }
             });
             self.catalogs.insert(turn.id(), name);
@@ -234,7 +246,7 @@ impl Worker {
                 let groups = settings.compaction_max_groups_per_run;
                 self.compact(catalog, groups, false, Trigger::Timer).await?;
             }
-            Task::FoldTotals => self.catalog.partition_totals_follow(catalog.id).await?,
+            Task::FoldTotals => self.unless_stopping(self.catalog.partition_totals_follow(catalog.id)).await?,
             Task::Verify => self.verify_on_time(catalog).await?,
         }
         Ok(())

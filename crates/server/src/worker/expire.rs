@@ -22,7 +22,7 @@ impl Worker {
             return Ok(self.catalog.expire_preview(catalog.id, limits).await?);
         }
         let record = self.record(catalog.id, "expire", trigger).await?;
-        let result = self.expire_recorded(catalog, limits, &record).await;
+        let result = self.unless_stopping(self.expire_recorded(catalog, limits, &record)).await;
         let result = record.finish(result).await?;
         let labels = [("catalog", catalog.name.clone())];
         metrics::counter!("hoglake_snapshots_expired_total", &labels)

@@ -85,7 +85,7 @@ impl Worker {
     ) -> Result<HydrationStatus, WorkError> {
         let claimant = Uuid::new_v4();
         let claims = stream::try_unfold(true, |is_first| async move {
-            if !is_first && Instant::now() >= until {
+            if self.is_stopping() || (!is_first && Instant::now() >= until) {
                 return Ok(None);
             }
             let files = self.catalog.hydration_claim(catalog.id, claimant, LEASE, CLAIM).await?;
@@ -103,7 +103,12 @@ impl Worker {
             .map(|(number, file)| file.map(|file| (number < self.settings.hydrator_concurrency, file)))
             .map_ok(|(is_first, file)| async move {
                 let is_over = !is_first && Instant::now() >= until;
-                Ok((file.id, if is_over { Hydrated::NotBegun } else { self.read_footer(&file).await }))
+                let read = async { if is_over { Hydrated::NotBegun } else { self.read_footer(&file).await } };
+                tokio::select! {
+                    biased;
+                    () = self.stopping() => Ok((file.id, Hydrated::NotBegun)),
+                    read = read => Ok((file.id, read)),
+                }
             })
             .try_buffer_unordered(self.settings.hydrator_concurrency)
             .try_chunks(SETTLE)
@@ -118,7 +123,7 @@ impl Worker {
         while let Some((outcomes, (provided, failed))) = settled.try_next().await? {
             status.count(&outcomes, provided, failed);
         }
-        Ok(status)
+        if self.is_stopping() { Err(WorkError::Stopped) } else { Ok(status) }
     }
 
     async fn read_footer(&self, file: &PendingFile) -> Hydrated {

@@ -138,7 +138,11 @@ impl Record {
             Err(error) => Err(in_words(error)),
         };
         let outcome = outcome.as_deref().map_err(String::as_str);
-        if let Err(error) = entry.catalog.run_finish(entry.run, outcome).await {
+        let written = match &result {
+            Err(WorkError::Stopped) => entry.catalog.run_leave(entry.run).await,
+            _ => entry.catalog.run_finish(entry.run, outcome).await,
+        };
+        if let Err(error) = written {
             tracing::warn!(task = self.task, error = in_words(&error), "the end of a run is not entered in the ledger");
         }
         entry.ended = true;

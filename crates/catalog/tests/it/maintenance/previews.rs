@@ -3,11 +3,12 @@
 use super::{DEMO, delete};
 use crate::lake::{Lake, append, file};
 use hoglake_catalog::expiry::{ExpiryLimits, ExpiryResult};
-use hoglake_catalog::removals::Claims;
+use hoglake_catalog::removals::{ClaimRequest, QueuePosition};
 use hoglake_catalog::verify::Status;
 use hoglake_catalog::{Catalog, Options};
 use sqlx::AssertSqlSafe;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Every table of the schema, with a digest of its rows.
 async fn everything(lake: &Lake) -> Vec<(String, Option<String>)> {
@@ -27,13 +28,51 @@ async fn groups(catalog: &Catalog) -> (Vec<Vec<i64>>, i64, i64) {
     (groups.iter().map(|group| group.input_ids()).collect(), held.claimed, held.put_off)
 }
 
-type Seen = ((Vec<Vec<i64>>, i64, i64), ExpiryResult, Claims);
+/// What a cleanup would delete, in pages of `limit`.
+pub async fn queued(catalog: &Catalog, limit: i64) -> Vec<Vec<String>> {
+    let (claimant, sweep_began) = (Uuid::nil(), catalog.database_time().await.unwrap());
+    let request = ClaimRequest { claimant, min_age: Duration::ZERO, limit, sweep_began };
+    let mut position = QueuePosition::default();
+    let mut pages = Vec::new();
+    loop {
+        let claims = catalog.removals_preview(DEMO, request, &mut position).await.unwrap();
+        assert!(claims.referenced.is_empty());
+        if claims.unreferenced.is_empty() {
+            return pages;
+        }
+        pages.push(claims.unreferenced.into_iter().map(|claimed| claimed.path).collect());
+    }
+}
+
+#[tokio::test]
+async fn a_preview_of_cleanup_goes_through_the_queue_in_pages() {
+    let lake = Lake::new().await;
+    // the third of each four was tried once, all at one time or another
+    lake.execute(
+        "insert into file_removal (catalog_id, path, kind, reason, last_attempt_at, attempts)
+         select 1, 's3://lake/demo/' || n, 'data', 'snapshot_expiry',
+                case when n % 4 = 3 then now() - interval '1 hour' - make_interval(mins => n / 16) end, (n % 4 = 3)::int
+         from generate_series(0, 99) n",
+    )
+    .await;
+    let whole = queued(&lake.catalog, 1_000).await;
+    assert_eq!((whole.len(), whole[0].len()), (1, 100));
+    assert!(whole[0].iter().take(75).all(|path| path.rsplit('/').next().unwrap().parse::<i32>().unwrap() % 4 != 3));
+    for limit in [1, 7, 25, 75, 99] {
+        let pages = queued(&lake.catalog, limit).await;
+        let (last, full) = pages.split_last().unwrap();
+        assert!(full.iter().all(|page| page.len() as i64 == limit) && last.len() as i64 <= limit);
+        assert_eq!(pages.concat(), whole[0], "{limit}");
+    }
+}
+
+type Seen = ((Vec<Vec<i64>>, i64, i64), ExpiryResult, Vec<String>);
 
 /// What all previews say. Verify finds nothing wrong.
 async fn look(catalog: &Catalog) -> Seen {
     assert_eq!(catalog.verify("demo").await.unwrap().status, Status::Pass);
     let expired = catalog.expire_preview(DEMO, ExpiryLimits::default()).await.unwrap();
-    (groups(catalog).await, expired, catalog.removals_preview(DEMO, Duration::ZERO, 99).await.unwrap())
+    (groups(catalog).await, expired, queued(catalog, 99).await.concat())
 }
 
 /// Work for every task, and what a plan of compaction would tidy up.
@@ -74,7 +113,7 @@ async fn what_only_looks_changes_nothing_and_needs_no_right_to() {
     // vectors are numbered with the files
     assert_eq!(seen.0, (vec![vec![1, 2, 7, 8, 9], vec![10, 11, 12, 13, 14]], 1, 1));
     assert_eq!((seen.1.snapshots_expired, seen.1.delete_files_queued), (8, 1));
-    assert_eq!(seen.2.unreferenced.len(), 1);
+    assert_eq!(seen.2.len(), 1);
     assert_eq!(everything(&lake).await, before);
 
     let reader = Catalog::open(Options::new(lake.database.reader("hoglake").await)).unwrap();

@@ -1,6 +1,7 @@
 //! Claims, liveness and settlement of the removal queue.
 
 use super::DEMO;
+use super::previews::queued;
 use crate::lake::{Lake, ROOT, append, file};
 use chrono::Utc;
 use hoglake_catalog::removals::{ClaimRequest, Claims, Outcome};
@@ -133,7 +134,7 @@ async fn young_paths_and_staged_outputs_are_left_alone() {
     queue(&lake, [format!("{ROOT}/young")]).await;
     let patient = ClaimRequest { min_age: Duration::from_secs(60), ..request(10) };
     assert!(lake.catalog.removals_claim(DEMO, patient).await.unwrap().unreferenced.is_empty());
-    assert_eq!(lake.catalog.removals_preview(DEMO, Duration::ZERO, 10).await.unwrap().unreferenced.len(), 1);
+    assert_eq!(queued(&lake.catalog, 10).await.concat().len(), 1);
     lake.execute("update file_removal set scheduled_at = now() - interval '2 minutes'").await;
     lake.execute(
         "insert into file_removal (catalog_id, path, kind, reason, claimed_by, claimed_until)
@@ -214,4 +215,33 @@ async fn claims_are_settled_by_their_keys_whatever_the_planner_believes() {
 
 fn without_comments(sql: &str) -> String {
     sql.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn an_attempt_whose_cleaner_was_killed_shows_when_it_was() {
+    let lake = Lake::new().await;
+    queue(&lake, [format!("{ROOT}/dead")]).await;
+    let before = lake.catalog.database_time().await.unwrap();
+    assert_eq!(lake.catalog.removals_claim(DEMO, request(10)).await.unwrap().unreferenced.len(), 1);
+    let after = lake.catalog.database_time().await.unwrap();
+    // nobody settles it, and the claim ends
+    for ended in [false, true] {
+        let page = lake.catalog.removals_list("demo", None, None, 10).await.unwrap();
+        let (removal, back) = (&page.removals[0], chrono::TimeDelta::hours(i64::from(ended)));
+        assert_eq!((removal.attempts, removal.state.as_str()), (1, "queued"));
+        let tried = removal.last_attempt_at.unwrap() + back;
+        assert!(before <= tried && tried <= after, "{before} {tried} {after}");
+        lake.execute("update file_removal set claimed_until = claimed_until - interval '1 hour'").await;
+    }
+    // given back without a try it was none
+    lake.execute("update file_removal set claimed_until = null, claimed_by = null, attempts = 0").await;
+    let claims = ClaimRequest { sweep_began: Utc::now() + chrono::TimeDelta::hours(1), ..request(10) };
+    let claimed = lake.catalog.removals_claim(DEMO, claims).await.unwrap();
+    let ids: Vec<i64> = claimed.unreferenced.iter().map(|claimed| claimed.removal_id).collect();
+    lake.catalog.removals_give_back(Uuid::new_v4(), &ids).await.unwrap();
+    assert_eq!(lake.number("select count(*) from file_removal where claimed_by is not null and attempts = 1").await, 1);
+    lake.catalog.removals_give_back(claims.claimant, &ids).await.unwrap();
+    let page = lake.catalog.removals_list("demo", None, None, 10).await.unwrap();
+    assert_eq!((page.removals[0].attempts, page.removals[0].last_attempt_at), (0, None));
+    assert_eq!(lake.catalog.removals_claim(DEMO, claims).await.unwrap().unreferenced.len(), 1, "it is due at once");
 }

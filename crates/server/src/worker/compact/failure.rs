@@ -21,6 +21,8 @@ pub(super) enum GroupError {
     Count { live: i64, written: i64 },
     #[error("somebody else has taken the group over")]
     Lost,
+    #[error("the server stopped; the group was given back")]
+    Stopped,
     #[error(transparent)]
     Catalog(#[from] hoglake_catalog::Error),
 }
@@ -48,7 +50,7 @@ impl GroupError {
             Self::Rewrite(error) => error.is_transient(),
             Self::Store(error) | Self::Vector(VectorError::Store(error)) => error.is_transient(),
             Self::Vector(_) | Self::Count { .. } => false,
-            Self::Lost | Self::Catalog(_) => true,
+            Self::Lost | Self::Stopped | Self::Catalog(_) => true,
         }
     }
 }
