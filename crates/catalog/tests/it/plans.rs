@@ -265,7 +265,7 @@ async fn a_queue_known_to_be_empty_is_searched_by_path() {
     }
 }
 
-/// The plan that the committer has for load_conflicts.sql. Takes the committer's own connection, once it is given back.
+/// The plan that the committer has for `load_conflicts.sql`. Takes the committer's own connection, once it is given back.
 async fn plan_in_use(lake: &Lake) -> String {
     tokio::time::sleep(std::time::Duration::from_millis(400)).await;
     let mut committer = lake.catalog.commit_pool().acquire().await.unwrap();
