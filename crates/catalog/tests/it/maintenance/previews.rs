@@ -101,7 +101,10 @@ async fn worn() -> Lake {
 /// Whether connections of the database write from now on.
 async fn read_only(lake: &Lake, state: &str) {
     let name = lake.database.name();
-    let sql = format!("alter database \"{name}\" set default_transaction_read_only = {state}");
+    // also where the connection is one that does not write by itself
+    let sql = format!(
+        "begin read write; alter database \"{name}\" set default_transaction_read_only = {state}; commit"
+    );
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&lake.pool).await.unwrap();
 }
 
