@@ -113,7 +113,13 @@ impl DeltaTarget {
         base.is_followed = watermark.is_some();
         let is_foreign = base.is_foreign;
         self.base = Some(base);
-        Ok(Loaded { exists: true, watermark, metadata_path: Some(self.metadata_path()), is_foreign })
+        Ok(Loaded {
+            exists: true,
+            watermark,
+            metadata_path: Some(self.metadata_path()),
+            is_foreign,
+            is_elsewhere: false,
+        })
     }
 
     /// Whether a commit up to `newest` and after our last one speaks of files.

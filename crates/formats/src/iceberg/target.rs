@@ -21,6 +21,7 @@ use crate::sync::{
     BoxFuture, Commit, Committed, Error, Loaded, Result, Source, TableRoot, Target, from_properties, is_own,
 };
 use definition::Definition;
+use hoglake_model::Location;
 use hoglake_model::table::{TableFormat, TableState, Unsupported, UnsupportedKind, Watermark, capability};
 
 /// Tables of version 1 are brought to version 2.
@@ -59,8 +60,15 @@ impl IcebergTarget {
         Self { root, options, current: None, contents: Contents::default() }
     }
 
+    /// What the next commit goes on from.
     fn metadata(&self) -> Option<&TableMetadata> {
-        self.current.as_ref().map(|c| &c.metadata)
+        self.current.as_ref().map(|c| &c.metadata).filter(|metadata| !self.is_elsewhere(metadata))
+    }
+
+    /// Whether the table was written at another place, from where its folder was copied or moved: all that it names lies
+    /// there, if it does, and is that table's.
+    fn is_elsewhere(&self, metadata: &TableMetadata) -> bool {
+        Location::parse(&metadata.location).is_ok_and(|location| location != *self.root.location())
     }
 
     /// The version that a commit of this definition makes the table.
@@ -71,7 +79,7 @@ impl IcebergTarget {
     }
 
     fn watermark(&self) -> Option<Watermark> {
-        self.metadata().and_then(|m| from_properties(|key| m.property(key)))
+        self.current.as_ref().and_then(|c| from_properties(|key| c.metadata.property(key)))
     }
 
     async fn read(&mut self) -> Result<Loaded> {
@@ -101,6 +109,7 @@ impl IcebergTarget {
         Ok(Loaded {
             exists: self.current.is_some(),
             watermark: self.watermark(),
+            is_elsewhere: self.current.as_ref().is_some_and(|c| self.is_elsewhere(&c.metadata)),
             is_foreign: self.metadata().is_some_and(|m| is_own(|key| m.property(key)) && !snapshot::is_ours(m)),
             metadata_path: self.current.as_ref().map(|c| self.root.uri(&c.key)),
         })

@@ -179,6 +179,8 @@ async fn attempt(
                 Some("the source is another table than the one that the target followed".to_owned())
             } else if loaded.is_foreign {
                 Some("somebody else has committed to the target since".to_owned())
+            } else if loaded.is_elsewhere {
+                Some("the target was written at another place, whose files it names".to_owned())
             } else if mark.version.is_none() {
                 Some("the target's watermark names a time, not a version".to_owned())
             } else if mark.deletes_left_out && options.on_unsupported_deletes != UnsupportedDeletes::Ignore {

@@ -57,6 +57,9 @@ pub struct Loaded {
     pub metadata_path: Option<String>,
     /// Whether somebody else has committed since, so that the table need not show what its watermark says.
     pub is_foreign: bool,
+    /// Whether the table was written at another place, whose files it names: it was copied or moved here, and is written
+    /// anew.
+    pub is_elsewhere: bool,
 }
 
 /// One commit.

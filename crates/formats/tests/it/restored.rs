@@ -74,6 +74,37 @@ async fn a_delta_table_that_was_copied_is_followed_on() {
     assert_eq!(to_iceberg(table).await.plan, Plan::Incremental);
 }
 
+/// Its metadata names the files of the first place, by whose names nothing of the second can be removed.
+#[tokio::test]
+async fn an_iceberg_target_that_was_copied_or_moved_is_written_anew() {
+    for moved in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        let mut log = Log::new(&first);
+        log.commit(&[Log::add("a"), Log::add("b")]);
+        to_iceberg(&first).await;
+        if moved {
+            std::fs::rename(&first, &second).unwrap();
+        } else {
+            copy(&first, &second);
+        }
+        let mut log = Log { table: &second, version: 2 };
+        log.commit(&[Log::remove("a"), Log::add("c")]);
+        let report = to_iceberg(&second).await;
+        assert!(reason(&report).contains("written at another place"), "{report:?}");
+        assert_eq!(crate::following::live(&second).await, ["b", "c"]);
+        let metadata = std::fs::read_to_string(second.join("metadata/v2.metadata.json")).unwrap();
+        assert!(!metadata.contains(first.to_str().unwrap()), "{metadata}");
+        log.commit(&[Log::remove("b")]);
+        assert_eq!(to_iceberg(&second).await.plan, Plan::Incremental);
+        assert_eq!(crate::following::live(&second).await, ["c"]);
+        if !moved {
+            assert_eq!(to_iceberg(&first).await.plan, Plan::NoChange);
+            assert_eq!(crate::following::live(&first).await, ["a", "b"]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_commit_that_cannot_be_recognised_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();

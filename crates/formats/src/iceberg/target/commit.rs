@@ -26,7 +26,8 @@ pub(super) const MANIFEST_BYTES: usize = 8 << 20;
 pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Result<Option<Committed>> {
     let root = target.root.clone();
     let place = root.location().to_string();
-    let previous = target.current.as_ref().map(|c| &c.metadata);
+    let goes_on = target.metadata().is_some();
+    let previous = target.current.as_ref().map(|c| &c.metadata).filter(|_| goes_on);
     let mut commit = commit;
     let mut first_file = None;
     if previous.is_none() && commit.state.field_ids == FieldIds::Positional {
@@ -73,7 +74,11 @@ pub(super) async fn run(target: &mut IcebergTarget, commit: Commit<'_>) -> Resul
         (result, _) => result,
     };
     let written = match result.and_then(|()| definition.promote(&commit.source.older_types())) {
-        Ok(()) => writing.finish(target.current.as_ref(), commit.state, commit.operation, &target.options).await,
+        Ok(()) => {
+            let last = target.current.as_ref().map_or(0, |c| c.version);
+            let previous = previous.and(target.current.as_ref());
+            writing.finish(last, previous, commit.state, commit.operation, &target.options).await
+        }
         Err(e) => Err(e),
     };
     target.contents = std::mem::take(&mut writing.contents);

@@ -36,12 +36,14 @@ pub(super) async fn write_hint(root: &TableRoot, version: i64) {
 }
 
 impl Writing<'_> {
-    /// Makes the commit visible; writes nothing, and returns `None`, when it says nothing new.
+    /// Makes the commit visible, as the version after `last`; writes nothing, and returns `None`, when it says nothing new
+    /// beside `current`.
     ///
     /// # Errors
     /// [`Error::Lost`] when somebody else has committed.
     pub(super) async fn finish(
         &mut self,
+        last: i64,
         current: Option<&Located>,
         state: &TableState,
         operation: Operation,
@@ -79,7 +81,7 @@ impl Writing<'_> {
         metadata.properties.insert(SNAPSHOT_KEY.to_owned(), json!(left));
         self.settle().await?;
         let expired = expiry::expire(&mut metadata, now - options.retention_ms);
-        let number = current.map_or(0, |c| c.version) + 1;
+        let number = last + 1;
         let key = hadoop_key(number);
         let bytes = serde_json::to_vec(&metadata).map_err(|e| Error::malformed(&key, e.to_string()))?;
         match self.root.claim(&key, bytes).await {
