@@ -178,6 +178,13 @@ impl Sync {
             let outcome = display.during(run).await.map_err(|e| e.to_string());
             lines.push(line(target, outcome));
         }
+        if lines.is_empty() {
+            let format = sync::Source::format(&source);
+            let error = format!(
+                "{format} is the format of the source itself; name another with --target, or the source with --source"
+            );
+            lines.push(line(format, Err(error)));
+        }
         lines
     }
 

@@ -90,6 +90,53 @@ fn the_watermark_tells_the_source_where_nobody_says() {
 }
 
 #[test]
+fn bare_files_stay_the_source_of_what_was_made_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    std::fs::remove_dir_all(folder.path().join("_delta_log")).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let sync = |targets: &str| hoglake(&["sync", "--path", path, "--target", targets, "--json"]);
+    let added = |report: &Value| report["commits"][0]["added"].as_u64();
+    let first = json(&sync("ICEBERG")).remove(0);
+    let files = added(&first).unwrap();
+    assert!(files > 0, "{first}");
+    let file = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "parquet")).unwrap();
+    std::fs::copy(&file, folder.path().join("one-more.parquet")).unwrap();
+    let second = json(&sync("ICEBERG")).remove(0);
+    assert_eq!(added(&second), Some(1), "{second}");
+    for (targets, count) in [("DELTA", 1), ("ICEBERG,DELTA", 2)] {
+        let reports = json(&sync(targets));
+        assert_eq!(reports.len(), count);
+        assert!(reports.iter().all(|report| report["status"] != "failed"), "{reports:?}");
+    }
+    let source = json(&hoglake(&["sync", "--source", "PARQUET", "--path", path, "--target", "DELTA", "--json"]));
+    assert_eq!(source[0]["status"], "no-change", "{source:?}");
+}
+
+#[test]
+fn a_table_is_no_target_of_its_own_nor_of_its_target() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let path = folder.path().to_str().unwrap();
+    let error = |arguments: &[&str]| {
+        let output = hoglake(&[&["sync", "--path", path, "--json"], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        json(&output)[0]["error"].as_str().unwrap().to_owned()
+    };
+    let own = error(&["--target", "DELTA"]);
+    assert!(own.contains("the format of the source itself") && own.contains("--source"), "{own}");
+    // Iceberg from Delta, and Delta as if from Iceberg: which of them goes on is not for us to guess.
+    for (source, target) in [("DELTA", "ICEBERG"), ("ICEBERG", "DELTA")] {
+        let output = hoglake(&["sync", "--path", path, "--source", source, "--target", target, "--full", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    for target in ["DELTA", "ICEBERG", "HUDI"] {
+        assert!(error(&["--target", target]).contains("say it with --source"), "{target}");
+    }
+}
+
+#[test]
 fn a_full_sync_of_what_is_up_to_date_says_so() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());

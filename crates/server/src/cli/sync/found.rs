@@ -8,7 +8,8 @@ use hoglake_model::table::TableFormat;
 use std::sync::Arc;
 
 /// The format of the table at `place`. After the first run the targets lie there, too: their watermarks say which format they
-/// follow, those of the wanted targets first, and what follows nothing is no target.
+/// follow. What the wanted targets follow already is the source; for targets that are new it is what all that is there
+/// comes from in the end, bare Parquet files among it.
 pub(super) async fn source(
     stores: &Arc<Stores>,
     place: &Location,
@@ -17,25 +18,25 @@ pub(super) async fn source(
 ) -> Result<TableFormat, String> {
     let root = TableRoot::open(stores, place.clone()).map_err(|e| e.to_string())?;
     let found = conversion::detect(&root).await.map_err(|e| e.to_string())?;
-    if let [one] = found.as_slice() {
-        return Ok(*one);
+    let mut marks = Vec::new();
+    for format in found.iter().filter(|format| **format != TableFormat::Parquet) {
+        marks.push((*format, follows(stores, place, *format).await));
     }
-    let mut followed = Vec::new();
+    let followed_by =
+        |format: TableFormat| marks.iter().find(|(found, _)| *found == format).and_then(|(_, mark)| *mark);
+    let is_there = |format: &TableFormat| *format == TableFormat::Parquet || found.contains(format);
+
+    let mut candidates = Vec::new();
     for target in targets {
-        followed.extend(follows(stores, written, *target).await.filter(|format| found.contains(format)));
+        candidates.extend(follows(stores, written, *target).await.filter(is_there));
     }
-    followed.dedup();
-    if let [one] = followed.as_slice() {
-        return Ok(*one);
+    if candidates.is_empty() {
+        candidates = found.iter().filter_map(|format| origin(*format, &followed_by)).filter(is_there).collect();
     }
-    let mut own = Vec::new();
-    for format in &found {
-        if follows(stores, place, *format).await.is_none() {
-            own.push(*format);
-        }
-    }
-    match own.as_slice() {
-        [one] if followed.is_empty() => Ok(*one),
+    candidates.sort();
+    candidates.dedup();
+    match candidates.as_slice() {
+        [one] if followed_by(*one).is_none_or(|format| !targets.contains(&format)) => Ok(*one),
         _ => {
             let names: Vec<_> = found.iter().map(|f| f.as_str()).collect();
             Err(format!(
@@ -44,6 +45,20 @@ pub(super) async fn source(
             ))
         }
     }
+}
+
+/// What `format` comes from in the end. Tables that follow each other come from none.
+fn origin(format: TableFormat, followed_by: &impl Fn(TableFormat) -> Option<TableFormat>) -> Option<TableFormat> {
+    let mut passed = vec![format];
+    let mut last = format;
+    while let Some(next) = followed_by(last) {
+        if passed.contains(&next) {
+            return None;
+        }
+        passed.push(next);
+        last = next;
+    }
+    Some(last)
 }
 
 /// The format that a target follows. What cannot be read as a target of ours is none.
