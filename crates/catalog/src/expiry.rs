@@ -133,8 +133,41 @@ impl Catalog {
     /// # Source
     /// OpenAPI `runExpiry`.
     pub async fn expire(&self, catalog: CatalogId, limits: ExpiryLimits) -> Result<ExpiryResult> {
-        let mut result = self.advance_floor(catalog, limits.batch).await?;
+        let result = self.expire_floor(catalog, limits).await?;
+        self.expire_purge(catalog, result, limits).await
+    }
+
+    /// The first half of [`Catalog::expire`]: moves the floor.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn expire_floor(&self, catalog: CatalogId, limits: ExpiryLimits) -> Result<ExpiryResult> {
+        let result = self.advance_floor(catalog, limits.batch).await?;
         fault::point("expiry.floor_advanced");
+        Ok(result)
+    }
+
+    /// Whether the second half has something to do: what lies below the floor, left by a sweep before perhaps.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn expire_is_due(&self, catalog: CatalogId, moved: &ExpiryResult) -> Result<bool> {
+        let due = sqlx::query_scalar(include_str!("../sql/expiry/due.sql"));
+        let due = due.bind(catalog.0).bind(moved.new_earliest_snapshot_id);
+        Ok(moved.snapshots_expired > 0 || due.fetch_one(self.background_pool()).await?)
+    }
+
+    /// The second half: purges what lies below the floor that the first half has told of.
+    ///
+    /// # Errors
+    /// Any database error. What was done until then stays done.
+    pub async fn expire_purge(
+        &self,
+        catalog: CatalogId,
+        moved: ExpiryResult,
+        limits: ExpiryLimits,
+    ) -> Result<ExpiryResult> {
+        let mut result = moved;
         let purged = self.purge(catalog, SnapshotId(result.new_earliest_snapshot_id), limits).await?;
         result.data_files_queued = purged.data_files;
         result.delete_files_queued = purged.delete_files;

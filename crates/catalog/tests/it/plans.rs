@@ -96,6 +96,7 @@ const MAINTENANCE: &[Hot] = &[
     ),
     hot!("expiry/advance", "1, 1000"),
     hot!("expiry/dropped_tables", "1, 1000, 100"),
+    hot!("expiry/due", "1, 1000"),
     hot!("expiry/forget_dropped_table", "1, 7"),
     hot!("expiry/inspect", "1"),
     hot!("expiry/preview", "1, 1000"),

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a hydration may go on in one catalog before the next has its turn.
 const HYDRATION_TURN: Duration = Duration::from_secs(30);
-/// How long a sweep of one catalog keeps other servers from beginning the same.
-const LEASE: Duration = Duration::from_secs(120);
+/// How long a sweep of one catalog keeps other servers from beginning the same, should its server die.
+const LEASE: Duration = Duration::from_secs(30);
 /// Idempotency keys that one transaction deletes at most.
 const KEYS_PAGE: i64 = 1_000;
 /// How long tasks have to end when the server stops.

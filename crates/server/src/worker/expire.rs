@@ -48,11 +48,11 @@ impl Worker {
         limits: ExpiryLimits,
         record: &Record,
     ) -> Result<ExpiryResult, WorkError> {
-        let result = self.catalog.expire(catalog.id, limits).await?;
-        // an idle sweep of a timer leaves no trace
-        if result.did_something() {
+        let moved = self.catalog.expire_floor(catalog.id, limits).await?;
+        // an idle sweep of a timer leaves no trace; one that is killed does
+        if self.catalog.expire_is_due(catalog.id, &moved).await? {
             record.begin().await?;
         }
-        Ok(result)
+        Ok(self.catalog.expire_purge(catalog.id, moved, limits).await?)
     }
 }

@@ -59,16 +59,17 @@ fn steps() -> Vec<Step> {
 }
 
 /// Audit lines, once there are at least `count`.
-async fn audit_lines(server: &ServerProcess, count: usize) -> Vec<Value> {
-    let mut lines = Vec::new();
+/// The audit line of a request, which may come a little after its answer.
+async fn audit_line(server: &ServerProcess, request: &str) -> Value {
     for _ in 0..100 {
-        lines = server.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        if lines.len() >= count {
-            break;
+        let printed = server.printed();
+        let mut lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        if let Some(line) = lines.find(|line| line["request_id"] == request) {
+            return line;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    lines
+    panic!("{request}: {}", server.printed());
 }
 
 #[tokio::test]
@@ -87,7 +88,6 @@ async fn every_change_is_made_once_under_its_key_and_audited() {
     })
     .await;
     let mut uuid = String::new();
-    let mut lines = Vec::new();
     for (id, method, target, body, action) in steps() {
         let target = target.replace("{uuid}", &uuid);
         let ask = async |key: &str| {
@@ -108,8 +108,7 @@ async fn every_change_is_made_once_under_its_key_and_audited() {
         if id != "createCatalog" {
             assert_eq!(other.json(&json!({"appends": [], "message": id})).send().await.failure().0, 422, "{id}");
         }
-        lines = audit_lines(&server, lines.len() + 1).await;
-        let line = lines.iter().find(|line| line["request_id"] == id).unwrap_or_else(|| panic!("{id}: {lines:?}"));
+        let line = audit_line(&server, id).await;
         assert_eq!((&line["action"], &line["actor"]), (&json!(action), &json!("anonymous")), "{id}");
         assert_eq!(line["catalog"], "lake", "{id}");
         assert!(line["outcome"] == "ok" || line["outcome"] == "committed", "{line}");

@@ -102,9 +102,8 @@ async fn worn() -> Lake {
 async fn read_only(lake: &Lake, state: &str) {
     let name = lake.database.name();
     // also where the connection is one that does not write by itself
-    let sql = format!(
-        "begin read write; alter database \"{name}\" set default_transaction_read_only = {state}; commit"
-    );
+    let sql =
+        format!("begin read write; alter database \"{name}\" set default_transaction_read_only = {state}; commit");
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&lake.pool).await.unwrap();
 }
 

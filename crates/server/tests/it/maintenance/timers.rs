@@ -121,3 +121,21 @@ async fn catalogs_whose_store_does_not_answer_keep_no_other_waiting() {
     assert_eq!(lake.number(waiting).await, 3, "those are still waited for");
     assert!(tokio::task::block_in_place(|| server.stop()).success());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expiry_that_was_killed_is_in_the_ledger() {
+    let mut lake = Lake::new(false).await;
+    for row in 1..4 {
+        lake.append(&[(row, None)]).await;
+    }
+    lake.execute("update catalog set snapshot_retention_seconds = 1").await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut server = serve(&lake, &[("EXPIRY", "1000")], |command| {
+        command.env("HOGLAKE_FAULT_POINT", "expiry.before_snapshots_commit")
+    });
+    assert!(!tokio::task::block_in_place(|| server.wait()).success(), "{}", server.log());
+    let expired = "select count(*) from maintenance_run where task = 'expire'";
+    assert_eq!(lake.number(expired).await, 1);
+    assert_eq!(lake.number("select count(*) from maintenance_run where finished_at is not null").await, 0);
+    assert!(lake.number("select earliest_snapshot from catalog").await > 0, "the floor had moved");
+}
