@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 const ABANDONED: Duration = Duration::from_secs(86_400);
 
 impl TableRoot {
-    /// Removes abandoned files of these folders whose names begin so. Best effort, and nothing where the table is not local.
+    /// Removes abandoned files of these folders, or of those of users only `PREFIX<uuid>.bin`. Best effort, and nothing where the table is not local.
     pub(crate) async fn tidy(&self, folders: &'static [(&'static str, &'static str)]) {
         if *self.location().root() != Root::Local {
             return;
@@ -31,6 +31,12 @@ impl TableRoot {
     }
 }
 
+/// In a metadata folder all is the format's own; among users' files only what is called as nobody would call another.
+fn is_made_here(object: &str, prefix: &str) -> bool {
+    let id = object.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(".bin"));
+    prefix.is_empty() || id.is_some_and(|id| uuid::Uuid::try_parse(id).is_ok())
+}
+
 fn tidy(folder: &Path, prefix: &str) -> std::io::Result<()> {
     // A link may lead to where nobody has allowed anything.
     if !std::fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
@@ -41,7 +47,7 @@ fn tidy(folder: &Path, prefix: &str) -> std::io::Result<()> {
         let name = entry.file_name();
         let Some((object, number)) = name.to_str().and_then(|name| name.rsplit_once('#')) else { continue };
         let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-        if !is_number || !object.starts_with(prefix) {
+        if !is_number || !is_made_here(object, prefix) {
             continue;
         }
         let found = entry.metadata()?;

@@ -45,9 +45,10 @@ async fn abandoned_files_go_with_the_next_commit_and_those_of_live_writers_stay(
     origin.step(&["a"]);
     run((Delta, Iceberg), plain(&table)).await.unwrap();
     std::fs::rename(table.join("_delta_log"), &log).unwrap();
-    let gone = [table.join("_delta_log/00000000000000000001.json#1"), table.join("deletion_vector_x.bin#1")];
-    gone.iter().for_each(|path| left(path, old));
-    left(&table.join("part-1.parquet#1"), old);
+    let vector = "deletion_vector_6b0e3d1c-0000-4000-8000-000000000001.bin#1";
+    let gone = [table.join("_delta_log/00000000000000000001.json#1"), table.join(vector)];
+    let kept = ["part-1.parquet#1", "deletion_vector_of.parquet#3"].map(|name| table.join(name));
+    gone.iter().chain(&kept).for_each(|path| left(path, old));
     run((Iceberg, Delta), plain(&table)).await.unwrap();
-    assert!(gone.iter().all(|path| !path.exists()) && table.join("part-1.parquet#1").exists());
+    assert!(gone.iter().all(|path| !path.exists()) && kept.iter().all(|path| path.exists()));
 }
