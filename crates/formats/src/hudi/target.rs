@@ -17,6 +17,7 @@ mod create;
 mod older_files;
 mod plan;
 mod publish;
+mod rollback;
 #[cfg(test)]
 mod tests;
 
@@ -188,6 +189,7 @@ impl HudiTarget {
         if plan.is_empty() && self.existing.as_ref().is_some_and(|existing| existing.extra == extra) {
             return Ok(None);
         }
+        self.roll_back_lost().await?;
         self.make_room(&plan).await?;
         let metadata = Self::metadata(&plan, &extra);
         let version = self.publish(state.version.timestamp_ms, &plan, metadata).await?;

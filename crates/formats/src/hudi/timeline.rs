@@ -10,7 +10,7 @@ use crate::sync::{Error, Result, TableRoot};
 use futures::TryStreamExt;
 use hoglake_model::table::FilePath;
 use object_store::ObjectStore;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A completed action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,28 @@ pub(super) struct Instant {
 pub(super) struct Timeline {
     /// Completed actions, in the order in which they became visible.
     pub(super) completed: Vec<Instant>,
+    /// Actions that have not completed, by when they were requested.
+    pub(super) pending: BTreeMap<String, Pending>,
     requested: BTreeSet<String>,
-    /// The oldest write in the active timeline; what is older was archived, and only completed actions are.
+    /// The oldest completed write in the active timeline; what is older was archived, and only completed actions are.
     first: Option<String>,
     layout: Layout,
+}
+
+/// An action that has not completed: its writer is at work, or has died.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// What it is about to do, such as `replacecommit` or `compaction`; empty where only `<instant>.inflight` is left.
+    pub(super) action: String,
+    /// Whether none of its objects says anything.
+    pub(super) is_empty: bool,
+}
+
+impl Pending {
+    /// Whether the action would change which rows the table shows.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self.action.as_str(), "clean" | "rollback" | "restore" | "savepoint" | "indexing")
+    }
 }
 
 impl Instant {
@@ -60,7 +78,7 @@ impl Timeline {
     /// The timeline that the names in its folder describe: name, time of modification, size.
     pub(super) fn new(folder: &str, names: impl Iterator<Item = (String, i64, u64)>, layout: Layout) -> Self {
         let mut completed = Vec::new();
-        let mut pending = BTreeSet::new();
+        let mut pending: BTreeMap<String, Pending> = BTreeMap::new();
         for (name, modified_ms, size) in names {
             let Some((time, action)) = name.split_once('.') else { continue };
             let (requested, finished) = match (layout, time.split_once('_')) {
@@ -83,22 +101,57 @@ impl Timeline {
                     size,
                 }),
                 _ if open => {
-                    pending.insert(requested.to_owned());
+                    let known = pending.entry(requested.to_owned());
+                    let known = known.or_insert_with(|| Pending { action: String::new(), is_empty: true });
+                    known.is_empty &= size == 0;
+                    if let Some((action, _)) = action.rsplit_once('.') {
+                        action.clone_into(&mut known.action);
+                    }
                 }
                 _ => {}
             }
         }
+        Self::of(completed, pending, layout)
+    }
+
+    fn of(mut completed: Vec<Instant>, mut pending: BTreeMap<String, Pending>, layout: Layout) -> Self {
         completed.sort_by(|a, b| (&a.completed, &a.requested).cmp(&(&b.completed, &b.requested)));
         let requested: BTreeSet<String> = completed.iter().map(|i| i.requested.clone()).collect();
-        pending.retain(|i| !requested.contains(i));
-        let writes = completed.iter().filter(|i| i.writes()).map(|i| &i.requested);
-        let first = writes.chain(&pending).min().cloned();
-        Self { completed, requested, first, layout }
+        pending.retain(|i, _| !requested.contains(i));
+        // A savepoint keeps its commit in the active timeline, whatever is archived around it.
+        let saved: BTreeSet<&String> =
+            completed.iter().filter(|i| i.action == "savepoint").map(|i| &i.requested).collect();
+        let writes = || completed.iter().filter(|i| i.writes()).map(|i| &i.requested);
+        let first = writes().filter(|i| !saved.contains(i)).min().or_else(|| writes().min());
+        // A pending action starts the timeline only where nothing has completed: one whose writer died may stay behind
+        // while commits around it are archived.
+        let first = first.or_else(|| pending.keys().next()).cloned();
+        Self { completed, pending, requested, first, layout }
+    }
+
+    /// The timeline once the action has completed.
+    pub(super) fn with(&self, completed: Instant) -> Self {
+        let all = self.completed.iter().cloned().chain([completed]).collect();
+        Self::of(all, self.pending.clone(), self.layout)
+    }
+
+    /// The timeline without the pending action.
+    pub(super) fn without(&self, pending: &str) -> Self {
+        let mut left = self.pending.clone();
+        left.remove(pending);
+        Self::of(self.completed.clone(), left, self.layout)
     }
 
     /// Whether what was written under `instant` counts: it completed, or it is so old that it was archived.
     pub(super) fn is_committed(&self, instant: &str) -> bool {
-        self.requested.contains(instant) || self.first.as_deref().is_none_or(|first| instant < first)
+        let is_archived = || self.first.as_deref().is_none_or(|first| instant < first);
+        self.requested.contains(instant) || !self.pending.contains_key(instant) && is_archived()
+    }
+
+    /// The oldest write that has not completed. Nothing may be archived from there on: to readers that take all before
+    /// the oldest completed write for committed, it would be.
+    pub(super) fn oldest_pending_write(&self) -> Option<&str> {
+        self.pending.iter().find(|(_, action)| action.writes()).map(|(instant, _)| instant.as_str())
     }
 
     /// Completed writes, in the order in which they became visible.
@@ -210,6 +263,21 @@ mod tests {
         );
         assert!(found.is_committed("20240418173235694") && found.is_committed("20200101000000"));
         assert!(!found.is_committed("20240418173300000") && !found.is_committed("20240418173236000"));
+    }
+
+    /// A writer died at 02; what was before it, and 03 after it, was archived. 05 has a savepoint, 06 is archived.
+    #[test]
+    fn what_stays_behind_does_not_start_the_timeline() {
+        let left = ["20240101000000002.replacecommit.requested", "20240101000000002.replacecommit.inflight"];
+        let found = timeline(Layout::One, &[left[0], left[1], "20240101000000004.replacecommit"]);
+        assert!(found.is_committed("20240101000000001") && found.is_committed("20240101000000003"));
+        assert!(!found.is_committed("20240101000000002") && !found.is_committed("20240101000000005"));
+        assert_eq!(found.oldest_pending_write(), Some("20240101000000002"));
+        let found = timeline(Layout::One, &left);
+        assert!(found.is_committed("20240101000000001") && !found.is_committed("20240101000000003"));
+        let saved = ["20240101000000005.commit", "20240101000000005.savepoint", "20240101000000007.commit"];
+        let found = timeline(Layout::One, &saved);
+        assert!(found.is_committed("20240101000000006") && !found.is_committed("20240101000000008"));
     }
 
     #[test]

@@ -290,6 +290,43 @@ async fn an_interrupted_commit_is_finished() {
     assert_eq!(read_back(path).await.len(), 2, "as it will be");
 }
 
+/// A writer that died before it won leaves a pending commit, and its changes in the metadata table. The next commit
+/// takes it back, and commits that are archived long after are still there. One of Hudi's own stays, and holds up
+/// archiving, as Hudi does it.
+#[tokio::test]
+async fn a_commit_that_did_not_win_is_rolled_back() {
+    for (plan, left) in [("", false), ("Hudi's plan", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let hoodie = path.join(".hoodie");
+        place(path, "a.parquet", 1);
+        let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+        let first = report.steps[0].committed.version.clone();
+        place(path, "never.parquet", 2);
+        let report = sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+        let dead = report.steps[0].committed.version.clone();
+        std::fs::remove_file(hoodie.join(format!("{dead}.replacecommit"))).unwrap();
+        std::fs::remove_file(hoodie.join(format!("hoglake-after-{first}"))).unwrap();
+        std::fs::remove_file(path.join("never.parquet")).unwrap();
+        std::fs::write(hoodie.join(format!("{dead}.replacecommit.requested")), plan).unwrap();
+        assert_eq!(read_back(path).await.len(), 1);
+        for i in 0..35 {
+            place(path, &format!("f{i:02}.parquet"), 10 + i);
+            sync(&directory(path), &mut target(path), &Options::default()).await.unwrap();
+            assert_eq!(read_back(path).await.len(), usize::try_from(i).unwrap() + 2, "{plan}");
+        }
+        let (_, expected) = corpus::live(&directory(path)).await.unwrap();
+        assert_eq!(facts(&read_back(path).await), facts(&expected), "{plan}");
+        let full = Options { mode: Mode::Full, ..Options::default() };
+        let report = sync(&directory(path), &mut target(path), &full).await.unwrap();
+        assert_eq!(report.outcome, Outcome::NoChange, "{plan}");
+        let entries = || std::fs::read_dir(&hoodie).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        assert_eq!(entries().any(|name| name.starts_with(&dead)), left, "{plan}");
+        let commits = entries().filter(|name| name.ends_with(".replacecommit")).count();
+        assert!(if left { commits == 35 } else { commits <= 30 }, "{plan}: {commits}");
+    }
+}
+
 #[tokio::test]
 async fn what_hudi_cannot_show_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -91,7 +91,8 @@ impl HudiTarget {
                     kind: UnsupportedKind::Feature,
                     place: format!("{FOLDER}/{by}"),
                     detail: "a file comes back that this commit removed, and the commit cannot be archived because an \
-                             older action, such as a savepoint, keeps it; delete the savepoint"
+                             older action, such as a savepoint or a write that has not completed, keeps it; delete the \
+                             savepoint, or let the write complete or be rolled back by Hudi"
                         .to_owned(),
                 }]))
             }
@@ -120,6 +121,13 @@ impl HudiTarget {
         self.keep_one_after(until).await?;
         let Some(existing) = &self.existing else { return Ok(()) };
         let Some(earliest) = existing.timeline.writes().find(|i| *i.requested > *until) else { return Ok(()) };
+        let pending = existing.timeline.oldest_pending_write();
+        let can_go = |i: &&Instant| archived::can_archive(&i.action) && pending.is_none_or(|p| *i.requested < *p);
+        let old = existing.timeline.completed.iter().filter(|i| *i.requested <= *until);
+        let old: Vec<Instant> = old.take_while(can_go).cloned().collect();
+        if old.is_empty() {
+            return Ok(());
+        }
         let replaced = self.read_replaced(existing).await?;
         let mut listing = metadata_table::read(&self.root, &existing.timeline).await?;
         let files = cleaned(&mut listing, |group| replaced.get(group).is_some_and(|by| **by <= *until));
@@ -129,11 +137,6 @@ impl HudiTarget {
             last: existing.timeline.writes().next_back().map_or(String::new(), |i| i.requested.clone()),
             files,
         };
-        let old = existing.timeline.completed.iter().filter(|i| *i.requested <= *until);
-        let old: Vec<Instant> = old.take_while(|i| archived::can_archive(&i.action)).cloned().collect();
-        if old.is_empty() {
-            return Ok(());
-        }
 
         let claim = self.claim("clean", 0, |_| clean.plan()).await?;
         clean.instant.clone_from(&claim.instant);

@@ -4,9 +4,8 @@ use super::super::FOLDER;
 use super::super::commit::CommitMetadata;
 use super::super::file_group::EXTERNAL;
 use super::super::metadata_writer::{self, Changes};
-use super::super::properties::Layout;
 use super::super::schema_writer;
-use super::super::timeline::{self, Timeline};
+use super::super::timeline::{self, Instant, Timeline};
 use super::HudiTarget;
 use super::plan::{Place, Plan};
 use crate::sync::{Error, Result, to_properties};
@@ -124,7 +123,7 @@ impl HudiTarget {
             let instant = timeline::instant(millis);
             if instant > last {
                 let content = content(&instant)?;
-                let [requested, inflight] = pending(&instant, action);
+                let [requested, inflight] = pending_keys(&instant, action);
                 if self.root.put_if_absent(&requested, content.clone()).await? {
                     self.root.put_if_absent(&inflight, content).await?;
                     return Ok(Claim { instant, action, last, timeline: existing.timeline.clone() });
@@ -143,7 +142,7 @@ impl HudiTarget {
         if self.root.claim(&key, pointer.to_string()).await? {
             return Ok(());
         }
-        written.extend(pending(&claim.instant, claim.action));
+        written.extend(pending_keys(&claim.instant, claim.action));
         for key in written {
             self.root.delete(&key).await?;
         }
@@ -153,12 +152,14 @@ impl HudiTarget {
     /// Remembers that the action completed.
     pub(super) fn completed(&mut self, claim: &Claim) {
         if let Some(existing) = &mut self.existing {
-            let known = existing.timeline.completed.iter();
-            let mut names: Vec<(String, i64, u64)> = known
-                .map(|i| (i.key.rsplit('/').next().unwrap_or_default().to_owned(), i.modified_ms, i.size))
-                .collect();
-            names.push((format!("{}.{}", claim.instant, claim.action), 0, 1));
-            existing.timeline = Timeline::new(FOLDER, names.into_iter(), Layout::One);
+            existing.timeline = existing.timeline.with(Instant {
+                requested: claim.instant.clone(),
+                completed: claim.instant.clone(),
+                action: claim.action.to_owned(),
+                key: format!("{FOLDER}/{}.{}", claim.instant, claim.action),
+                modified_ms: 0,
+                size: 1,
+            });
             existing.last.clone_from(&claim.instant);
         }
     }
@@ -173,7 +174,7 @@ pub(super) struct Claim {
     pub(super) timeline: Timeline,
 }
 
-fn pending(instant: &str, action: &str) -> [String; 2] {
+pub(super) fn pending_keys(instant: &str, action: &str) -> [String; 2] {
     [format!("{FOLDER}/{instant}.{action}.requested"), format!("{FOLDER}/{instant}.{action}.inflight")]
 }
 
