@@ -101,9 +101,11 @@ async fn requests_of(pair: (TableFormat, TableFormat), deleting: bool, commits: 
     let names: Vec<_> = (0..200).map(|n| format!("base{n:03}")).collect();
     origin.step(&names.iter().map(String::as_str).collect::<Vec<_>>());
     as_format(&origin, pair.0).await;
-    let early = folder.join("early");
-    origin.save(&early, pair.0);
-    run(pair, plain(&early)).await.unwrap();
+    // Each time at the same place: a target that was copied elsewhere is written anew.
+    let (early, table) = (folder.join("early"), folder.join("table"));
+    origin.save(&table, pair.0);
+    run(pair, plain(&table)).await.unwrap();
+    copy(&table, &early);
     let (mut made, mut asked) = (0, Vec::new());
     for wanted in commits {
         while made < *wanted {
@@ -112,8 +114,9 @@ async fn requests_of(pair: (TableFormat, TableFormat), deleting: bool, commits: 
             made += 1;
         }
         as_format(&origin, pair.0).await;
-        let (late, table) = (folder.join(format!("late-{made}")), folder.join(format!("table-{made}")));
+        let late = folder.join(format!("late-{made}"));
         origin.save(&late, pair.0);
+        std::fs::remove_dir_all(&table).unwrap();
         copy(&early, &table);
         copy(&late, &table);
         let store = Watched::new(usize::MAX);
