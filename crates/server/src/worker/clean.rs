@@ -262,8 +262,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes and settles what is ours still, unless it is time to stop: whoever was kept waiting for too long may have lost its claims, and then the
-    /// paths may be those of live files by now.
+    /// Deletes and settles what is ours still, unless it is time to stop: whoever was kept waiting for too long may have lost
+    /// its claims, and then the paths may be those of live files by now.
     async fn delete_page(
         &self,
         sweep: &Sweep<'_>,

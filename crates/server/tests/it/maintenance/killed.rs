@@ -75,6 +75,16 @@ async fn until_it_uploads(lake: &Lake, server: &ServerProcess) {
     }
 }
 
+/// Until the server has merged all files into one, and cleaned up.
+async fn until_it_is_done(lake: &Lake, server: &ServerProcess, began: Instant) {
+    let live = "select count(*) from data_file where end_snapshot is null";
+    let queued = "select count(*) from file_removal where settled_at is null";
+    while lake.number(live).await > 1 || lake.number(queued).await > 0 {
+        assert!(began.elapsed() < Duration::from_secs(120), "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_stopped_gives_back_what_it_has_claimed_and_another_begins_at_once() {
     let (lake, dev) = five_large_files().await;
@@ -106,12 +116,7 @@ async fn a_server_that_is_stopped_gives_back_what_it_has_claimed_and_another_beg
         assert!(began.elapsed() < Duration::from_secs(3), "{}", second.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let live = "select count(*) from data_file where end_snapshot is null";
-    let queued = "select count(*) from file_removal where settled_at is null";
-    while lake.number(live).await > 1 || lake.number(queued).await > 0 {
-        assert!(began.elapsed() < Duration::from_secs(120), "{}", second.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until_it_is_done(&lake, &second, began).await;
     assert_eq!(lake.rows_at(lake.head().await).await, before);
     assert!(lake.orphans().await.is_empty());
     let runs = second.request("GET", "/v1/catalogs/demo/maintenance/runs").send().await.json();
@@ -140,12 +145,7 @@ async fn a_server_that_is_killed_during_a_multipart_upload_leaves_nothing_that_a
 
     let began = Instant::now();
     let second = serve(&lake, "3");
-    let live = "select count(*) from data_file where end_snapshot is null";
-    let queued = "select count(*) from file_removal where settled_at is null";
-    while lake.number(live).await > 1 || lake.number(queued).await > 0 {
-        assert!(began.elapsed() < Duration::from_secs(120), "{}", second.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until_it_is_done(&lake, &second, began).await;
     assert_eq!(lake.rows_at(lake.head().await).await, before);
     assert_eq!(lake.rows_at(head).await, before, "time travel reads the inputs");
     assert_eq!((parts(&lake), store.open_uploads().len()), (0, 0));
