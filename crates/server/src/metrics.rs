@@ -30,6 +30,7 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     describe_counter!("hoglake_http_requests_total", "Requests by operation and status (499: the client went away)");
     describe_histogram!("hoglake_http_request_duration_seconds", "From the head of a request to the end of its answer");
     describe_gauge!("hoglake_http_requests_in_flight", "Requests whose answer is not sent yet");
+    describe_gauge!("hoglake_request_body_bytes", "Memory that large request bodies hold of their budget");
     describe_gauge!("hoglake_db_pool_connections", "Connections to Postgres by pool and state");
     describe_counter!("hoglake_tokens_reload_failures_total", "Changes of the tokens file that could not be read");
     describe_counter!("hoglake_audit_lines_dropped_total", "Audit lines that their destination did not take in time");

@@ -60,7 +60,20 @@ impl Held {
             Some(permit) => permit.merge(got),
             None => self.permit = Some(got),
         }
+        gauge().increment((more * UNIT) as f64);
         Ok(())
+    }
+}
+
+fn gauge() -> metrics::Gauge {
+    metrics::gauge!("hoglake_request_body_bytes")
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(permit) = &self.permit {
+            gauge().decrement((permit.num_permits() * UNIT) as f64);
+        }
     }
 }
 
