@@ -56,7 +56,7 @@ pub enum RewriteError {
     #[error("Arrow")]
     Arrow(#[from] ArrowError),
     /// The temporary directory failed.
-    #[error("temporary files")]
+    #[error("a temporary file failed (--temp-dir, HOGLAKE_TEMP_DIR)")]
     Spill(#[source] std::io::Error),
     /// The caller went away.
     #[error("the rewrite was cancelled")]
